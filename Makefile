@@ -1,0 +1,52 @@
+# Two commands do everything, set-up included: `make train` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help install train test test-all lint format speed constraints clean
+
+help:  ## list the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+install: $(VENV)/.installed  ## make .venv with score-rl in it
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+	  echo "score-rl needs Python 3.11 to 3.13, and $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "Setting up $(VENV) (once, about a minute) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "Adding the test tools to $(VENV) (once) ..."
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge it (about 6 minutes on 2 cores)
+	@$(BIN)/score train
+
+test: lint  ## formatter, linter, types and the fast tests
+	@$(BIN)/python -m pytest -m "not slow"
+
+test-all: lint  ## the fast tests and the slow ones
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.installed-dev  ## let ruff format and repair
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+speed: $(VENV)/.installed-dev  ## updates per second against a plain PyTorch loop
+	@$(PIP) install --editable '.[benchmark]'
+	@$(BIN)/python benchmarks/speed.py
+
+clean:  ## remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info
