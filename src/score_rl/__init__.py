@@ -1,0 +1,34 @@
+"""Offline reinforcement learning that people can trust, trained as fleets in one compiled program.
+
+>>> import score_rl
+>>> run = score_rl.train("replica:hopper-medium-replay", steps=30_000)
+>>> action = run.policy(observation)
+>>> doubt = run.uncertainty(observation, action)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from score_rl.data.catalogue import load_dataset
+    from score_rl.errors import InputError
+    from score_rl.fleet.experiment import Experiment, load, resume, train
+
+__all__ = ["Experiment", "InputError", "load", "load_dataset", "resume", "train"]
+
+_HOME = {
+    "Experiment": "score_rl.fleet.experiment",
+    "InputError": "score_rl.errors",
+    "load": "score_rl.fleet.experiment",
+    "load_dataset": "score_rl.data.catalogue",
+    "resume": "score_rl.fleet.experiment",
+    "train": "score_rl.fleet.experiment",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `score --help` must not wait for JAX."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(_HOME[name]), name)

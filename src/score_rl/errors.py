@@ -1,4 +1,4 @@
-"""The one exception for what a user can mend: the command line prints it and exits with 2."""
+"""What reaches a user: mistakes that can be mended (exit code 2) and an end that was asked for (130)."""
 
 import difflib
 from collections.abc import Iterable
@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 class InputError(ValueError):
     """What was found, what was expected and what to do, in one sentence."""
+
+
+class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
+    """Training ended early on request, with a checkpoint; says how to go on."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -1,0 +1,1 @@
+"""One file per algorithm; `registry` finds them by name."""

@@ -1,0 +1,1 @@
+"""Recorded data: one type, its checks, and one reader per source."""

@@ -1,0 +1,1 @@
+"""Networks and what moves their parameters. Nothing here knows of an algorithm."""

@@ -1,0 +1,119 @@
+"""What every algorithm is: a configuration and a handful of pure functions.
+
+The fleet engine supplies sampling, `vmap` over runs and `scan` over updates; an algorithm is written for one
+run and one batch, in treated units: observations standardised, rewards scaled, actions within ±1.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+
+import jax
+from jaxtyping import Array, Bool, Float, Int
+
+from score_rl.errors import InputError
+
+Metrics = dict[str, Float[Array, ""]]
+ConfigT = TypeVar("ConfigT")
+
+
+class Shapes(NamedTuple):
+    """The sizes that decide whether two runs fit into one fleet."""
+
+    observation: int
+    action: int
+
+
+class Batch(NamedTuple):
+    """Transitions drawn uniformly with replacement, in treated units."""
+
+    observations: Float[Array, "batch observation"]
+    actions: Float[Array, "batch action"]
+    rewards: Float[Array, " batch"]
+    next_observations: Float[Array, "batch observation"]
+    terminals: Float[Array, " batch"]  # 1 where the task ended; a timeout is not an end
+    rows: Int[Array, " batch"]  # which row of its data set each transition is
+
+
+@dataclasses.dataclass(frozen=True)
+class Algorithm:
+    """The functions of one algorithm, and what is said about it."""
+
+    name: str
+    title: str
+    summary: str
+    Config: type
+    init: Callable[..., Any]  # (config, shapes, key) -> State
+    update: Callable[..., tuple[Any, Metrics]]  # (config, state, batch, key, turn) -> State, metrics
+    policy: Callable[[Any], Any]  # State -> the part of it that acting needs
+    act: Callable[..., Float[Array, "batch action"]]  # (config, policy, observations, key=None) -> actions
+    turns: Callable[[Any], int] = lambda config: 1  # updates in a cycle; `update` is told which one, statically
+    uncertainty: Callable[..., Float[Array, " batch"]] | None = None  # (config, state, observations, actions)
+    characteristics: tuple[str, ...] = ()  # the paper's words: "value-penalised", "uncertainty-aware", ...
+    headline: tuple[str, ...] = ()  # metrics worth a place beside the progress bar
+
+
+def setting(default: Any, help: str, *, static: bool = False) -> Any:
+    """A field of a `Config`: its default, what it is and where the default comes from.
+
+    Floats are traced, so that a sweep over them compiles once and trains as one fleet. Everything else, and
+    floats marked `static`, is part of the program: another value is another fleet.
+    """
+    return dataclasses.field(default=default, metadata={"help": help, "static": static})
+
+
+def config(cls: type[ConfigT]) -> type[ConfigT]:
+    """Make a class of `setting`s a frozen dataclass whose traced fields are the leaves of a pytree."""
+    cls = dataclasses.dataclass(frozen=True)(cls)
+    traced = [f.name for f in dataclasses.fields(cls) if is_traced(f)]  # type: ignore[arg-type]
+    static = [f.name for f in dataclasses.fields(cls) if not is_traced(f)]  # type: ignore[arg-type]
+    return jax.tree_util.register_dataclass(cls, data_fields=traced, meta_fields=static)
+
+
+def is_traced(field: dataclasses.Field[Any]) -> bool:
+    return field.type is float and not field.metadata.get("static", False)
+
+
+def make_config(algorithm: Algorithm, settings: Mapping[str, Any]) -> Any:
+    """A `Config` from plain values, each checked against the type of its field."""
+    fields = {field.name: field for field in dataclasses.fields(algorithm.Config)}
+    values = {}
+    for name, value in settings.items():
+        if name not in fields:
+            from score_rl.errors import unknown_name
+
+            raise unknown_name(f"setting of {algorithm.name}", name, fields)
+        values[name] = _convert(f"{algorithm.name}.{name}", fields[name].type, value)
+    made = algorithm.Config(**values)
+    check = getattr(made, "check", None)
+    if check is not None:
+        check()
+    return made
+
+
+def _convert(name: str, kind: Any, value: Any) -> Any:
+    if get_origin(kind) is tuple:
+        parts = value.split(",") if isinstance(value, str) else value
+        try:
+            return tuple(get_args(kind)[0](part) for part in parts)
+        except (TypeError, ValueError):
+            raise InputError(f"{name} is {value!r}; it must be numbers with commas between, such as 256,256.") from None
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    choices = get_args(kind)
+    if choices and value in choices:
+        return value
+    if kind is str and isinstance(value, str):
+        return value
+    expected = " or ".join(map(repr, choices)) if choices else f"a value of type {kind.__name__}"
+    raise InputError(f"{name} is {value!r}; it must be {expected}.")
+
+
+def require(condition: bool | Bool[Array, ""], message: str) -> None:
+    """For `Config.check`: refuse a setting in one sentence."""
+    if not condition:
+        raise InputError(message)

@@ -1,0 +1,27 @@
+"""Settings that an algorithm's authors chose per data set: data, not code.
+
+`presets.json` holds, for an algorithm, a list of {match, settings, source}; `match` is a pattern for the data set's
+short name, such as `hopper-*` or `*-medium-expert*`. All that match apply, later ones over earlier ones, and what
+a user sets goes over all of them.
+"""
+
+import json
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@cache
+def _presets() -> dict[str, list[dict[str, Any]]]:
+    return json.loads((resources.files("score_rl.algorithms") / "presets.json").read_text())
+
+
+def preset(algorithm: str, dataset: str) -> dict[str, Any]:
+    """What the authors of `algorithm` set for this data set, beyond the defaults of its `Config`."""
+    short = dataset.split(":")[-1].replace("_", "-")
+    chosen: dict[str, Any] = {}
+    for entry in _presets().get(algorithm, []):
+        if fnmatchcase(short, entry["match"]):
+            chosen |= entry["settings"]
+    return chosen

@@ -1,0 +1,459 @@
+"""The `score` command: parses, calls, prints.
+
+Heavy imports stay inside the commands, so that `score --help` answers at once.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_origin
+
+import tyro
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from score_rl.errors import InputError, Stopped
+
+OUT = Console(highlight=False)
+Positional = tyro.conf.Positional
+TRAINED_STOPPED = 130  # what shells use for Ctrl-C
+
+
+# -- train -----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainArguments:
+    """Train data sets × settings × seeds as one compiled program, and judge the policies as they learn.
+
+    Without options: SCORE for 25,000 updates on a replica of halfcheetah-medium-replay that is collected on this
+    machine, a few minutes on two cores. The paper trains 1,000,000 updates: on a GPU, that is minutes too.
+
+    Examples:
+      score train
+      score train --dataset replica:hopper-medium --seeds 0 1 2 3 4 --steps 1000000 --out runs/hopper
+      score train --dataset d4rl:hopper-medium-v2 --config.beta 0.1 0.2 0.5 --config.bc-decay 0.96 0.98
+      score train --dataset my_logs.hdf5 --environment none
+      score train --resume runs/hopper
+    """
+
+    algorithm: str = "score"
+    """What to train; `score algorithms` lists them."""
+    dataset: tuple[str, ...] = ("replica:halfcheetah-medium-replay",)
+    """Data sets: replica:NAME, d4rl:NAME or HDF5 files; `score data list` lists the names."""
+    seeds: tuple[int, ...] = (0,)
+    """One run for each seed."""
+    steps: int = 25_000
+    """Updates of each run; the paper uses 1,000,000."""
+    eval_every: int | None = None
+    """Judge the policies after so many updates; 5,000 unless given. Training goes on meanwhile."""
+    eval_episodes: int = 10
+    """Episodes per judgement (paper: 10)."""
+    log_every: int | None = None
+    """Updates per row of training metrics, and between two looks at Ctrl-C; about 200 rows a curve unless given."""
+    out: Path | None = None
+    """Folder of the experiment; runs/ALGORITHM-DATA-TIME unless given."""
+    resume: Path | None = None
+    """Go on with the experiment in this folder, to the bit. Everything else is taken from there."""
+    transitions: int | None = None
+    """Rows of a replica; D4RL's own size unless given."""
+    data_seed: int = 0
+    """Seed of a replica's collection."""
+    environment: str | None = None
+    """Where to judge: a task, a Gymnasium id, or none. Taken from the data unless given."""
+    action_bounds: tuple[float, float] | None = None
+    """Lowest and highest action, where the data does not say and they are not ±1."""
+    physics: Literal["d4rl", "stock"] = "d4rl"
+    """MuJoCo as D4RL was recorded with, or as it is today."""
+    checkpoint_minutes: float = 1.0
+    """Time between checkpoints; 0 writes one after every row of metrics."""
+    tensorboard: bool = True
+    """Write TensorBoard files too."""
+    quiet: bool = False
+    """Print only the final table."""
+
+
+def sweep_type(algorithm: str) -> type:
+    """The algorithm's settings as options that take one value or several, with their help and defaults."""
+    from score_rl.algorithms.registry import get_algorithm
+
+    Config = get_algorithm(algorithm).Config
+    fields: list[Any] = []
+    for field in dataclasses.fields(Config):
+        compound = get_origin(field.type) is tuple
+        kind: Any = str if compound else field.type
+        default = ",".join(map(str, field.default)) if compound else field.default
+        help_text = tyro.conf.arg(help=field.metadata["help"])
+        fields.append((field.name, Annotated[tuple[kind, ...], help_text], (default,)))
+    made = dataclasses.make_dataclass(f"{algorithm}_settings", fields, frozen=True)
+    made.__doc__ = f"Settings of {algorithm}. Several values of one: all combinations are trained."
+    return made
+
+
+def train_command(arguments: Sequence[str]) -> int:
+    algorithm = _value_of(arguments, "--algorithm") or "score"
+    Settings = sweep_type(algorithm)
+    both = dataclasses.make_dataclass(
+        "Train", [("train", tyro.conf.OmitArgPrefixes[TrainArguments]), ("config", Settings, Settings())]
+    )
+    both.__doc__ = TrainArguments.__doc__
+    parsed = tyro.cli(both, args=list(arguments), prog="score train", description=TrainArguments.__doc__)
+    asked, defaults = parsed.train, Settings()
+    from score_rl.fleet.experiment import resume, train
+
+    if asked.resume is not None:
+        others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in ("--resume", "--quiet")]
+        if others:
+            raise InputError(f"--resume takes everything from the folder; leave out {', '.join(others)}.")
+        experiment = resume(asked.resume, quiet=asked.quiet)
+    else:
+        swept = {
+            field.name: list(getattr(parsed.config, field.name))
+            for field in dataclasses.fields(Settings)
+            if getattr(parsed.config, field.name) != getattr(defaults, field.name)
+        }
+        options = {
+            field.name: getattr(asked, field.name)
+            for field in dataclasses.fields(asked)
+            if field.name not in ("resume", "dataset")
+        }
+        experiment = train(list(asked.dataset), config=swept, **options)
+    OUT.print(results_table(experiment))
+    OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
+    return 0
+
+
+def _value_of(arguments: Sequence[str], flag: str) -> str | None:
+    for number, argument in enumerate(arguments):
+        if argument == flag and number + 1 < len(arguments):
+            return arguments[number + 1]
+        if argument.startswith(flag + "="):
+            return argument.split("=", 1)[1]
+    return None
+
+
+def results_table(experiment: Any) -> Table:
+    """Behaviour policy and last policy of every run, side by side."""
+    metrics = experiment.metrics
+    normalised = any(row.name == "evaluation/score" for row in metrics)
+    key, unit = ("score", "normalised score") if normalised else ("return", "return")
+    table = Table(title=f"{unit}, mean ± std over episodes", title_justify="left")
+    for heading in ("run", "updates"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("behaviour policy", "learned policy", "state"):
+        table.add_column(heading, justify="right")
+    for run in experiment:
+        data = experiment.about["datasets"][run.dataset]
+        behaviour = _plus_minus(data.get(f"behaviour_{key}"), data.get(f"behaviour_{key}_std"))
+        mine = metrics.of(run.id)
+        learned = _plus_minus(mine.last(f"evaluation/{key}"), mine.last(f"evaluation/{key}_std"))
+        status = run.status
+        table.add_row(escape(run.id), f"{status['step']:,}", behaviour, learned, status["state"])
+    return table
+
+
+def _plus_minus(mean: float | None, std: float | None) -> str:
+    return "not judged" if mean is None else f"{mean:.1f} ± {std:.1f}"
+
+
+# -- evaluate --------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateArguments:
+    """Judge the last policies of an experiment in fresh episodes.
+
+    Examples:
+      score evaluate runs/hopper --episodes 100
+      score evaluate runs/hopper --physics stock --run replica-hopper-medium,seed=0
+    """
+
+    folder: Positional[Path]
+    """Folder of the experiment."""
+    episodes: int = 10
+    """Episodes for each run."""
+    physics: Literal["d4rl", "stock"] | None = None
+    """Other physics than in training: how much does the policy depend on it?"""
+    run: tuple[str, ...] = ()
+    """Only these runs."""
+    seed: int = 0
+    """Another seed, other episodes."""
+
+
+def evaluate_command(arguments: Sequence[str]) -> int:
+    asked = tyro.cli(EvaluateArguments, args=list(arguments), prog="score evaluate")
+    from score_rl.fleet.experiment import load
+
+    experiment = load(asked.folder)
+    runs = [experiment[name] for name in asked.run] or list(experiment)
+    table = Table(title=f"{asked.episodes} episodes each, mean ± std over episodes", title_justify="left")
+    for heading in ("run", "updates"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("return", "normalised score", "episode length"):
+        table.add_column(heading, justify="right")
+    with OUT.status("Judging ...") as status:
+        for number, run in enumerate(runs):
+            status.update(f"Judging {escape(run.id)} ({number + 1} of {len(runs)}) ...")
+            if run.status["state"] == "diverged":
+                table.add_row(escape(run.id), f"{run.step:,}", "diverged", "", "")
+                continue
+            numbers = run.evaluate(asked.episodes, physics=asked.physics, seed=asked.seed).summary(0)
+            table.add_row(
+                escape(run.id),
+                f"{run.step:,}",
+                _plus_minus(numbers["return"], numbers["return_std"]),
+                _plus_minus(numbers["score"], numbers["score_std"]) if "score" in numbers else "no reference",
+                f"{numbers['episode_length']:.0f}",
+            )
+    OUT.print(table)
+    return 0
+
+
+# -- algorithms ------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class AlgorithmsArguments:
+    """List the algorithms; with a name, its settings, their defaults and where the defaults come from."""
+
+    name: Positional[str | None] = None
+    """An algorithm's name."""
+
+
+def algorithms_command(arguments: Sequence[str]) -> int:
+    asked = tyro.cli(AlgorithmsArguments, args=list(arguments), prog="score algorithms")
+    from score_rl.algorithms.algorithm import is_traced
+    from score_rl.algorithms.registry import algorithm_names, get_algorithm
+
+    if asked.name is None:
+        table = Table("name", "method", "what it does", "characteristics")
+        for name in algorithm_names():
+            algorithm = get_algorithm(name)
+            table.add_row(name, algorithm.title, algorithm.summary, ", ".join(algorithm.characteristics))
+        OUT.print(table)
+        return 0
+    algorithm = get_algorithm(asked.name)
+    table = Table("setting", "default", "what it is", "a sweep trains as", title=algorithm.title, title_justify="left")
+    for field in dataclasses.fields(algorithm.Config):
+        kind = "one fleet" if is_traced(field) else "several fleets"
+        table.add_row(field.name, str(field.default), escape(field.metadata["help"]), kind)
+    OUT.print(table)
+    return 0
+
+
+# -- data ------------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class DataList:
+    """List the data sets that can be named, and which of them are on this machine."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataInfo:
+    """Show a data set: dimensions, episodes, returns, coverage."""
+
+    name: Positional[str]
+    """replica:NAME, d4rl:NAME or a file."""
+    transitions: int | None = None
+    """Rows of a replica; D4RL's own size unless given."""
+    seed: int = 0
+    """Seed of a replica's collection."""
+    action_bounds: tuple[float, float] | None = None
+    """Lowest and highest action, where the data does not say and they are not ±1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataBuild:
+    """Collect a replica, or download a D4RL file, into the cache."""
+
+    name: Positional[str]
+    """replica:NAME or d4rl:NAME."""
+    transitions: int | None = None
+    """Rows of a replica; D4RL's own size unless given."""
+    seed: int = 0
+    """Seed of the collection."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataCheck:
+    """Find everything that is wrong with a file. Exit code 2 if anything is."""
+
+    file: Positional[Path]
+    """An HDF5 file in D4RL's format."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataRecollect:
+    """Collect afresh with the behaviour policy that a D4RL file stores."""
+
+    file: Positional[Path]
+    """A D4RL file with metadata/policy, such as hopper_medium-v2.hdf5."""
+    out: Path
+    """The file to write."""
+    transitions: int = 1_000_000
+    """Rows to collect."""
+    seed: int = 0
+    """Seed of the collection."""
+    physics: Literal["d4rl", "stock"] = "d4rl"
+    """MuJoCo as D4RL was recorded with, or as it is today."""
+
+
+DATA_COMMANDS: dict[str, type] = {
+    "list": DataList,
+    "info": DataInfo,
+    "build": DataBuild,
+    "check": DataCheck,
+    "recollect": DataRecollect,
+}
+
+
+def data_command(arguments: Sequence[str]) -> int:
+    asked = _subcommand("data", DATA_COMMANDS, arguments)
+    from score_rl.data.catalogue import dataset_names, load_dataset
+
+    match asked:
+        case DataList():
+            table = Table("name", "rows", "where it comes from", "on this machine")
+            for entry in dataset_names():
+                table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
+            OUT.print(table)
+        case DataInfo():
+            from score_rl.data.describe import describe
+
+            dataset = load_dataset(
+                asked.name, transitions=asked.transitions, seed=asked.seed, action_bounds=asked.action_bounds
+            )
+            OUT.print(describe(dataset))
+        case DataBuild():
+            dataset = load_dataset(asked.name, transitions=asked.transitions, seed=asked.seed)
+            OUT.print(f"{dataset.name}: {len(dataset):,} rows, {len(dataset.episodes):,} episodes, {_place(dataset)}")
+        case DataCheck():
+            from score_rl.data.check import check_file
+
+            findings = check_file(asked.file)
+            for finding in findings:
+                OUT.print(f"{finding.level}: {escape(finding.message)}", soft_wrap=True)
+            wrong = [f for f in findings if f.level == "error"]
+            if not findings:
+                OUT.print(f"{asked.file}: nothing wrong")
+            return 2 if wrong else 0
+        case DataRecollect():
+            from score_rl.data.collect import recollect
+
+            dataset = recollect(
+                asked.file, asked.out, transitions=asked.transitions, seed=asked.seed, physics=asked.physics
+            )
+            OUT.print(f"{asked.out}: {len(dataset):,} rows, {len(dataset.episodes):,} episodes", soft_wrap=True)
+    return 0
+
+
+def _place(dataset: Any) -> str:
+    return str(dataset.source.get("path", ""))
+
+
+# -- theory ----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class TheoryList:
+    """List the studies: which statement of the paper each one checks."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TheoryRun:
+    """Check one statement of the paper: print the numbers, write the figures."""
+
+    name: Positional[str]
+    """A study's name, or all."""
+    out: Path = Path("theory")
+    """Folder for figures and numbers; each study gets its own inside."""
+    seed: int = 0
+    """Seed of the random problems and data."""
+
+
+def theory_command(arguments: Sequence[str]) -> int:
+    asked = _subcommand("theory", {"list": TheoryList, "run": TheoryRun}, arguments)
+    from score_rl.theory.studies import STUDIES, run_study
+
+    if isinstance(asked, TheoryList):
+        table = Table("name", "in the paper", "what it shows")
+        for study in STUDIES.values():
+            table.add_row(study.name, escape(study.paper), escape(study.summary))
+        OUT.print(table)
+        return 0
+    for name in STUDIES if asked.name == "all" else [asked.name]:
+        with OUT.status(f"Running {escape(name)} ..."):
+            result = run_study(name, asked.out / name, seed=asked.seed)
+        table = Table(*result.columns, title=escape(result.title), title_justify="left")
+        for row in result.rows:
+            table.add_row(*(escape(str(cell)) for cell in row))
+        OUT.print(table)
+        for verdict in result.verdicts:
+            OUT.print(escape(verdict), soft_wrap=True)
+        for file in result.files:
+            OUT.print(str(file), soft_wrap=True)
+    return 0
+
+
+# -- all of them -----------------------------------------------------------------------------------------------------
+
+COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
+    "train": (train_command, "train policies from recorded data and judge them"),
+    "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
+    "data": (data_command, "list, show, build, check and re-collect data sets"),
+    "algorithms": (algorithms_command, "list the algorithms and their settings"),
+    "theory": (theory_command, "check the paper's statements on small problems"),
+}
+
+USAGE = """usage: score COMMAND [OPTIONS]
+
+Offline reinforcement learning: learn a policy from recorded data, judge it, keep it.
+
+{commands}
+
+`score COMMAND --help` explains each. To begin: score train
+"""
+
+
+def _subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> Any:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        rows = "\n".join(f"  {name:<10} {(kind.__doc__ or '').splitlines()[0]}" for name, kind in types.items())
+        print(f"usage: score {group} COMMAND [OPTIONS]\n\n{rows}\n\n`score {group} COMMAND --help` explains each.")
+        raise SystemExit(0 if arguments else 2)
+    if arguments[0] not in types:
+        from score_rl.errors import unknown_name
+
+        raise unknown_name(f"command of score {group}", arguments[0], types)
+    return tyro.cli(types[arguments[0]], args=list(arguments[1:]), prog=f"score {group} {arguments[0]}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Exit code 0 when all went well, 2 for what the user can mend, 130 after Ctrl-C."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        rows = "\n".join(f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items())
+        print(USAGE.format(commands=rows))
+        raise SystemExit(0 if arguments else 2)
+    if arguments[0] == "--version":
+        from importlib.metadata import version
+
+        print(version("score-rl"))
+        raise SystemExit(0)
+    try:
+        if arguments[0] not in COMMANDS:
+            from score_rl.errors import unknown_name
+
+            raise unknown_name("command", arguments[0], COMMANDS)
+        raise SystemExit(COMMANDS[arguments[0]][0](arguments[1:]))
+    except InputError as error:
+        print(f"score: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except Stopped as stopped:
+        print(f"score: {stopped}", file=sys.stderr)
+        raise SystemExit(TRAINED_STOPPED) from None
+    except KeyboardInterrupt:
+        print("score: stopped.", file=sys.stderr)
+        raise SystemExit(TRAINED_STOPPED) from None

@@ -1,0 +1,116 @@
+"""From a D4RL-format file to a data set: which environment it is from, and which bounds its actions have."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from score_rl.data.dataset import BOUND_TOLERANCE, Dataset, make_dataset
+from score_rl.data.episodes import split_episodes, spread_rows
+from score_rl.data.hdf5 import read_hdf5
+from score_rl.envs.tasks import TASKS, task_of
+from score_rl.errors import InputError
+
+Bounds = tuple[np.ndarray | float, np.ndarray | float]
+
+
+def load_file(
+    path: Path,
+    *,
+    name: str,
+    transitions: int | None = None,
+    environment: str | None = None,
+    action_bounds: tuple[float, float] | None = None,
+) -> Dataset:
+    """Read a file and check it; `environment` and `action_bounds` override what it says of itself."""
+    recorded = read_hdf5(path)
+    judged_in = environment or recorded.environment or infer_environment(path.stem, recorded.arrays)
+    bounds = action_bounds or recorded.action_bounds or _known_bounds(name, judged_in, recorded.arrays)
+    source = {
+        "kind": name.partition(":")[0] if ":" in name else "file",
+        "path": str(path),
+        "bytes": path.stat().st_size,
+        "file_sha256": file_checksum(path),
+        **({"recipe": dict(recorded.recipe)} if recorded.recipe else {}),
+        **({"transitions": transitions} if transitions is not None else {}),
+    }
+    json.dumps(source)  # a source is stored beside every result, so it has to be JSON
+    arrays = dict(recorded.arrays)
+    if transitions is not None:
+        arrays = _shortened(name, arrays, transitions)
+    return make_dataset(name, **arrays, action_bounds=bounds, environment=judged_in, source=source)
+
+
+def infer_environment(stem: str, arrays: Mapping[str, np.ndarray]) -> str | None:
+    """The task whose name is in the file's name and whose dimensions the arrays have; None if there is
+    none."""
+    for task in TASKS.values():
+        if task.name in stem.lower() and _widths(arrays) == (task.observation_dim, task.action_dim):
+            return task.name
+    return None
+
+
+def file_checksum(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _widths(arrays: Mapping[str, np.ndarray]) -> tuple[int, int] | None:
+    observations, actions = arrays["observations"], arrays["actions"]
+    if observations.ndim != 2 or actions.ndim != 2:
+        return None
+    return observations.shape[1], actions.shape[1]
+
+
+def _known_bounds(name: str, environment: str | None, arrays: Mapping[str, np.ndarray]) -> Bounds:
+    if environment is not None:
+        return _environment_bounds(name, environment, arrays)
+    actions = arrays["actions"]
+    if actions.dtype.kind == "f" and actions.size and np.abs(actions).max() > 1.0 + BOUND_TOLERANCE:
+        raise InputError(
+            f"{name}: actions reach from {actions.min():g} to {actions.max():g} and the file does not say "
+            "between which bounds: pass them with --action-bounds LOW HIGH."
+        )
+    return -1.0, 1.0
+
+
+def _environment_bounds(name: str, environment: str, arrays: Mapping[str, np.ndarray]) -> Bounds:
+    """The bounds of the environment, which must have the file's dimensions."""
+    task = TASKS.get(task_of(environment) or "")
+    bounds: Bounds
+    if task is not None:
+        expected, bounds = (task.observation_dim, task.action_dim), (-1.0, 1.0)
+    else:
+        from score_rl.envs.interface import make_environment
+
+        sample = make_environment(environment, 1)
+        expected, bounds = (
+            (sample.observation_dim, sample.action_dim),
+            (sample.action_low, sample.action_high),
+        )
+        sample.close()
+    found = _widths(arrays)
+    if found is not None and found != expected:
+        raise InputError(
+            f"{name} has {found[0]} observations and {found[1]} actions, but {environment} has {expected[0]} "
+            f"and "
+            f"{expected[1]}: name the environment that the data are from."
+        )
+    return bounds
+
+
+def _shortened(name: str, arrays: Mapping[str, np.ndarray], count: int) -> dict[str, Any]:
+    """Evenly spread episodes, `count` rows in all; an episode cut short is marked as a timeout."""
+    total = min((len(values) for values in arrays.values() if values.ndim), default=0)
+    if count > total:
+        raise InputError(f"{name} has {total} transitions, but {count} were asked for: ask for at most {total}.")
+    if count == total:
+        return dict(arrays)
+    episodes = split_episodes(arrays["terminals"].astype(bool), arrays["timeouts"].astype(bool))
+    rows, cut = spread_rows(episodes, count)
+    short = {key: values[rows] for key, values in arrays.items()}
+    return {**short, "timeouts": short["timeouts"].astype(bool) | cut}

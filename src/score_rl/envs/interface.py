@@ -1,0 +1,63 @@
+"""What an environment is to the rest of the library: a batch of independent episodes, each in its slot."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from score_rl.envs.tasks import TASKS, task_of
+from score_rl.errors import unknown_name
+
+PHYSICS = ("d4rl", "stock")
+
+
+class Step(NamedTuple):
+    """What one step gave in each of the slots that were stepped."""
+
+    observations: np.ndarray  # [n, S] float64, those after the step
+    rewards: np.ndarray  # [n] float64
+    terminals: np.ndarray  # [n] bool: the task ended
+    timeouts: np.ndarray  # [n] bool: the step limit was reached and the task had not ended
+
+
+class Environment(Protocol):
+    """A batch of independent episodes. A slot must be reset before its first step and after its episode's
+    end."""
+
+    name: str
+    slots: int
+    observation_dim: int
+    action_dim: int
+    action_low: np.ndarray  # [A] float32
+    action_high: np.ndarray  # [A] float32
+    max_steps: int
+
+    def reset(self, slots: np.ndarray, generators: Sequence[np.random.Generator]) -> np.ndarray:
+        """Start an episode in each of these slots from its own generator; observations [len(slots), S]
+        float64."""
+        ...
+
+    def step(self, slots: np.ndarray, actions: np.ndarray) -> Step:
+        """One step in these slots, in this order, and in no others; actions [len(slots), A]."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def make_environment(name: str, slots: int, *, physics: str = "d4rl", threads: int | None = None) -> Environment:
+    """The environment of this name with room for `slots` episodes at once.
+
+    "hopper", "halfcheetah" and "walker2d", or data set names of theirs, are stepped by MuJoCo on `threads`
+    threads (default: the cores this process may use) with `physics` "d4rl" or "stock"; any other name is a
+    Gymnasium id.
+    """
+    if physics not in PHYSICS:
+        raise unknown_name("physics", physics, PHYSICS)
+    task = task_of(name)
+    if task is not None:
+        from score_rl.envs.locomotion import Locomotion
+
+        return Locomotion(TASKS[task], slots, physics=physics, threads=threads)
+    from score_rl.envs.gymnasium_slots import GymnasiumSlots
+
+    return GymnasiumSlots(name, slots)

@@ -1,0 +1,93 @@
+"""A fleet's policies outside the training program: on the host's CPU, while the device trains on."""
+
+import threading
+from collections.abc import Callable, Collection
+from typing import Any
+
+import jax
+import numpy as np
+
+from score_rl.algorithms.algorithm import Algorithm
+from score_rl.data.treatment import Treatment
+from score_rl.fleet.program import FleetProgram
+from score_rl.fleet.spec import ExperimentSpec
+from score_rl.fleet.store import Row
+from score_rl.judge.rollouts import Judgement, episode_generators, judge
+
+Act = Callable[[np.ndarray], np.ndarray]
+
+
+def host_device() -> jax.Device:
+    """The CPU where JAX may use it: acting there leaves the accelerator to training."""
+    try:
+        return jax.local_devices(backend="cpu")[0]
+    except RuntimeError:  # JAX_PLATFORMS excludes it: then acting shares the accelerator
+        return jax.local_devices()[0]
+
+
+def batched_act(algorithm: Algorithm) -> Callable[..., Any]:
+    """Observations and actions in the environment's units; policies, settings and treatments stacked."""
+
+    def act(config: Any, treatment: Treatment, policy: Any, observations: Any) -> Any:
+        return treatment.action_out(algorithm.act(config, policy, treatment.observe(observations)))
+
+    return jax.jit(jax.vmap(act))
+
+
+def place(tree: Any, chosen: Collection[int]) -> Any:
+    """These runs of a stacked tree, on the CPU."""
+    return jax.device_put(jax.tree.map(lambda leaf: leaf[np.asarray(chosen)], tree), host_device())
+
+
+class FleetActor:
+    """Judges a fleet's policies in the environments of its data sets."""
+
+    def __init__(self, program: FleetProgram, spec: ExperimentSpec) -> None:
+        self.runs, self.spec = program.runs, spec
+        self._act = batched_act(program.algorithm)
+        self._fixed = jax.device_get((program.inputs.config, program.inputs.treatment))
+        self._cancelled = threading.Event()
+        environments = [spec.environment or run.dataset.environment for run in self.runs]
+        self.environments = {
+            name: [place for place, other in enumerate(environments) if other == name]
+            for name in dict.fromkeys(environments)
+            if name not in (None, "none")
+        }
+
+    @property
+    def can_judge(self) -> bool:
+        return bool(self.environments)
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def judge(self, policies: Any, step: int, alive: Collection[str]) -> list[Row]:
+        """The rows to store for these policies, taken at `step`."""
+        rows = []
+        for environment, places in self.environments.items():
+            places = [p for p in places if self.runs[p].id in alive]
+            if not places:
+                continue
+            names = [self.runs[p].identity for p in places]
+            judgement = self.judgement(environment, policies, places, names, step, self.spec.eval_episodes)
+            for number, p in enumerate(places):
+                summary = judgement.summary(number)
+                rows += [Row(self.runs[p].id, step, f"evaluation/{name}", value) for name, value in summary.items()]
+        return rows
+
+    def judgement(
+        self, environment: str, policies: Any, places: list[int], names: list[str], step: int, episodes: int
+    ) -> Judgement:
+        config, treatment = place(self._fixed, places)
+        chosen = place(policies, places)
+
+        def act(observations: np.ndarray) -> np.ndarray:
+            return np.asarray(self._act(config, treatment, chosen, observations))
+
+        return judge(
+            environment,
+            act,
+            [episode_generators(name, step, episodes) for name in names],
+            physics=self.spec.physics,
+            stop=self._cancelled.is_set,
+        )

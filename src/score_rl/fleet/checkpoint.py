@@ -1,0 +1,125 @@
+"""Checkpoints that survive a kill at any moment: whole files with a checksum, or nothing."""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from score_rl.errors import InputError
+
+KEEP = 2  # the newest, and the one before in case the newest is damaged
+
+
+class DamagedError(Exception):
+    """A checkpoint that cannot be trusted, and why."""
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Replace a file in one step: readers see the old one or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise InputError(
+                f"no space left to write {path} ({len(content) / 2**20:.1f} MiB); what was written before is whole: "
+                "free some space, then go on with --resume."
+            ) from error
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def to_arrays(tree: Any) -> dict[str, np.ndarray]:
+    """Leaves on the host, named by their path; random keys as their raw words."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    raw = {
+        jax.tree_util.keystr(path, simple=True, separator="."): jax.random.key_data(leaf) if _is_key(leaf) else leaf
+        for path, leaf in leaves
+    }
+    return {name: np.ascontiguousarray(array) for name, array in jax.device_get(raw).items()}
+
+
+def from_arrays(arrays: Mapping[str, np.ndarray], shapes: Any) -> Any:
+    """The tree that `to_arrays` took apart; `shapes` is its structure with shapes and types."""
+
+    def restore(path: Any, leaf: Any) -> Any:
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        if name not in arrays:
+            raise DamagedError(f"{name} is missing")
+        array = arrays[name]
+        if _is_key(leaf):
+            return jax.random.wrap_key_data(jnp.asarray(array))
+        if array.shape != leaf.shape or array.dtype != leaf.dtype:
+            raise DamagedError(f"{name} is {array.dtype}{array.shape}, expected {leaf.dtype}{leaf.shape}")
+        return array
+
+    return jax.tree_util.tree_map_with_path(restore, shapes)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _digest(arrays: Mapping[str, np.ndarray], step: int) -> str:
+    digest = hashlib.sha256(str(step).encode())
+    for name in sorted(arrays):
+        digest.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
+        digest.update(arrays[name].data if arrays[name].size else b"")
+    return digest.hexdigest()
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:010d}.safetensors"
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Newest first."""
+    return sorted(folder.glob("step-*.safetensors"), reverse=True)
+
+
+def save_checkpoint(folder: Path, step: int, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> Path:
+    """Write one, then remove all but the newest `KEEP`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    metadata = {"step": str(step), "sha256": _digest(arrays, step), "about": json.dumps(about)}
+    path = checkpoint_path(folder, step)
+    write_whole(path, save(dict(arrays), metadata=metadata))
+    for old in checkpoints(folder)[KEEP:]:
+        old.unlink()
+    for part in folder.glob(".*.part"):  # left by a kill during an earlier write
+        part.unlink()
+    return path
+
+
+def load_checkpoint(path: Path) -> tuple[int, dict[str, np.ndarray], dict[str, Any]]:
+    """Step, arrays and what was said about them; `DamagedError` if a single bit differs."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DamagedError(str(error)) from error
+    try:
+        step, stored, about = int(metadata["step"]), metadata["sha256"], json.loads(metadata["about"])
+    except (KeyError, ValueError) as error:
+        raise DamagedError(f"its header is not a checkpoint's ({error})") from error
+    if _digest(arrays, step) != stored:
+        raise DamagedError("its content does not match its checksum")
+    return step, arrays, about

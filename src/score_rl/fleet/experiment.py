@@ -1,0 +1,412 @@
+"""An experiment as Python sees it: train one, open one, and use what came out."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+from rich.console import Console
+
+from score_rl.algorithms.algorithm import Algorithm, Shapes, make_config
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.data.catalogue import load_dataset
+from score_rl.data.dataset import Dataset
+from score_rl.data.treatment import Treatment
+from score_rl.envs import normalised_score
+from score_rl.errors import InputError, Stopped, unknown_name
+from score_rl.fleet.acting import host_device
+from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
+from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs, group_fleets
+from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
+from score_rl.judge.rollouts import Judgement, episode_generators, judge
+
+DEFAULT_DATASET = "replica:halfcheetah-medium-replay"
+DEFAULT_STEPS = 25_000
+
+
+class TrainedRun:
+    """One run of an experiment: its policy, its uncertainty, what was measured."""
+
+    def __init__(self, experiment: "Experiment", about: Mapping[str, Any]) -> None:
+        self.experiment, self.about = experiment, about
+        self.id: str = about["id"]
+        self.dataset: str = about["dataset"]
+        self.seed: int = about["seed"]
+
+    def __repr__(self) -> str:
+        return f"<run {self.id}: {self.status.get('state')} at update {self.step:,}>"
+
+    @cached_property
+    def algorithm(self) -> Algorithm:
+        return get_algorithm(self.about["algorithm"])
+
+    @cached_property
+    def config(self) -> Any:
+        return make_config(self.algorithm, self.about["config"])
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.experiment.folder.status()["runs"].get(self.id, {"state": "not started", "step": 0})
+
+    @property
+    def metrics(self) -> MetricsTable:
+        """Everything measured in this run."""
+        return self.experiment.metrics.of(self.id)
+
+    @cached_property
+    def _loaded(self) -> tuple[int, Any, Treatment]:
+        return self.experiment.load(self)
+
+    @property
+    def step(self) -> int:
+        return self._loaded[0]
+
+    @property
+    def state(self) -> Any:
+        """Parameters, targets, optimisers: all that the newest checkpoint holds of this run."""
+        return self._loaded[1]
+
+    @property
+    def treatment(self) -> Treatment:
+        return self._loaded[2]
+
+    @cached_property
+    def _act(self) -> Any:
+        config, policy, treatment = jax.device_put(
+            (self.config, self.algorithm.policy(self.state), self.treatment), host_device()
+        )
+        act = jax.jit(lambda c, p, t, o: t.action_out(self.algorithm.act(c, p, t.observe(o))))
+        return lambda observations: act(config, policy, treatment, observations)
+
+    @cached_property
+    def _uncertainty(self) -> Any:
+        measure = self.algorithm.uncertainty
+        if measure is None:
+            raise InputError(f"{self.algorithm.title} estimates no uncertainty.")
+        config, state, treatment = jax.device_put((self.config, self.state, self.treatment), host_device())
+        compiled = jax.jit(lambda c, s, t, o, a: measure(c, s, t.observe(o), t.action_in(a)))
+        return lambda observations, actions: compiled(config, state, treatment, observations, actions)
+
+    def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
+        """The learned action for one observation or a batch of them, in the environment's units."""
+        batch, single = _as_batch("observation", observation, self.about["observation_dim"])
+        actions = np.asarray(self._act(batch))
+        return actions[0] if single else actions
+
+    def uncertainty(
+        self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
+    ) -> Float[np.ndarray, "*batch"]:
+        """u(s, a), in units of the scaled reward."""
+        observations, single = _as_batch("observation", observation, self.about["observation_dim"])
+        actions, _ = _as_batch("action", action, self.about["action_dim"])
+        if len(observations) != len(actions):
+            raise InputError(f"{len(observations)} observations and {len(actions)} actions: give as many of each.")
+        values = np.asarray(self._uncertainty(observations, actions))
+        return values[0] if single else values
+
+    def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
+        """Act in the environment of its data and return what happened."""
+        if episodes < 1:
+            raise InputError(f"episodes is {episodes}; it must be 1 or more.")
+        spec = self.experiment.spec
+        environment = spec.environment or self.about["environment"]
+        if environment in (None, "none"):
+            raise InputError(f"{self.id}: its data names no environment, so there is nothing to act in.")
+        identity = f"{self.about['algorithm']}|{self.about['checksum']}|{self.seed}"
+        generators = [episode_generators(identity, self.step, episodes, seed + 1)]
+        return judge(
+            environment,
+            lambda observations: np.asarray(self._act(observations[0]))[None],
+            generators,
+            physics=physics or spec.physics,
+        )
+
+
+def _as_batch(what: str, values: Any, width: int) -> tuple[np.ndarray, bool]:
+    array = np.asarray(values, dtype=np.float32)
+    single = array.ndim == 1
+    batch = array[None] if single else array
+    if batch.ndim != 2 or batch.shape[1] != width:
+        raise InputError(f"{what} has shape {array.shape}; expected ({width},) or (batch, {width}).")
+    return batch, single
+
+
+class Experiment(Sequence[TrainedRun]):
+    """All runs of a folder. With exactly one run, `policy`, `uncertainty` and `evaluate` are that run's."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.folder = Folder.open(Path(path))
+        self.about = self.folder.experiment()
+        self.spec = ExperimentSpec.from_json(self.about["request"])
+        self.runs = [TrainedRun(self, run) for run in self.about["runs"]]
+        self._fleets: dict[int, tuple[int, dict[str, np.ndarray], dict[str, Any]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[TrainedRun]:
+        return iter(self.runs)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            for run in self.runs:
+                if run.id == which:
+                    return run
+            raise unknown_name("run", which, [run.id for run in self.runs])
+        return self.runs[which]
+
+    def __repr__(self) -> str:
+        return f"<experiment {self.folder.path}: {len(self)} runs, {self.folder.status()['state']}>"
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def metrics(self) -> MetricsTable:
+        return self.folder.metrics()
+
+    @property
+    def run(self) -> TrainedRun:
+        """The only run."""
+        if len(self) != 1:
+            raise InputError(f"{self.path} holds {len(self)} runs; pick one, such as experiment[{self.runs[0].id!r}].")
+        return self.runs[0]
+
+    def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
+        return self.run.policy(observation)
+
+    def uncertainty(
+        self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
+    ) -> Float[np.ndarray, "*batch"]:
+        return self.run.uncertainty(observation, action)
+
+    def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
+        return self.run.evaluate(episodes, physics=physics, seed=seed)
+
+    def load(self, run: TrainedRun) -> tuple[int, Any, Treatment]:
+        """Step, state and treatment of a run, from the newest whole checkpoint of its fleet."""
+        number, place = run.about["fleet"], run.about["place"]
+        if number not in self._fleets:
+            self._fleets[number] = _newest(self.folder.fleet(number))
+        step, arrays, _ = self._fleets[number]
+        mine = {name: array[place] for name, array in arrays.items()}
+        shapes = jax.eval_shape(
+            lambda: run.algorithm.init(
+                run.config, Shapes(run.about["observation_dim"], run.about["action_dim"]), jax.random.key(0)
+            )
+        )
+        state = {name.removeprefix("state."): a for name, a in mine.items() if name.startswith("state.")}
+        treatment = Treatment(*(mine[f"treatment.{name}"] for name in Treatment._fields))
+        return step, from_arrays(state, shapes), treatment
+
+
+def _newest(folder: Path) -> tuple[int, dict[str, np.ndarray], dict[str, Any]]:
+    reasons = []
+    for path in checkpoints(folder):
+        try:
+            return load_checkpoint(path)
+        except DamagedError as error:
+            reasons.append(f"{path.name} is damaged: {error}")
+    if reasons:
+        raise InputError(f"{folder} holds no whole checkpoint ({'; '.join(reasons)}).")
+    raise InputError(f"{folder} holds no checkpoint yet; train first, or wait for the first minute to pass.")
+
+
+def load(path: Path | str) -> Experiment:
+    """Open the folder of an experiment."""
+    return Experiment(path)
+
+
+def train(
+    dataset: str | Sequence[str] = DEFAULT_DATASET,
+    *,
+    algorithm: str = "score",
+    seeds: int | Sequence[int] = 0,
+    config: Mapping[str, Any] | None = None,
+    steps: int = DEFAULT_STEPS,
+    eval_every: int | None = None,
+    eval_episodes: int = 10,
+    log_every: int | None = None,
+    out: Path | str | None = None,
+    transitions: int | None = None,
+    data_seed: int = 0,
+    environment: str | None = None,
+    action_bounds: tuple[float, float] | None = None,
+    physics: str = "d4rl",
+    checkpoint_minutes: float = 1.0,
+    tensorboard: bool = True,
+    quiet: bool = False,
+) -> Experiment:
+    """Train data sets × settings × seeds; a list among `config`'s values is swept over.
+
+    >>> experiment = score_rl.train("replica:hopper-medium", config={"beta": [0.1, 0.2]}, seeds=[0, 1])
+    """
+    chosen = get_algorithm(algorithm)
+    settings = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in (config or {}).items()}
+    turns = _turns(chosen, settings)
+    eval_every = eval_every or min(5_000, steps)
+    spec = ExperimentSpec(
+        algorithm=algorithm,
+        datasets=(dataset,) if isinstance(dataset, str) else tuple(dataset),
+        seeds=(seeds,) if isinstance(seeds, int) else tuple(seeds),
+        settings=settings,
+        steps=steps,
+        eval_every=eval_every,
+        eval_episodes=eval_episodes,
+        log_every=log_every or default_log_every(steps, eval_every, turns),
+        transitions=transitions,
+        data_seed=data_seed,
+        environment=environment,
+        action_bounds=action_bounds,
+        physics=physics,
+        checkpoint_minutes=checkpoint_minutes,
+    )
+    spec.check(turns)
+    path = Path(out) if out is not None else _default_out(spec)
+    Folder.refuse_if_taken(path)
+    console = Console(stderr=True)
+    datasets = _load_datasets(spec, quiet)
+    runs = expand_runs(spec, chosen, datasets)
+    fleets = group_fleets(runs)
+    where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
+    about = {
+        "request": spec.to_json(),
+        "provenance": provenance(),
+        "datasets": {d.name: describe_for_storage(d) for d in datasets},
+        "runs": [
+            {
+                "id": run.id,
+                "algorithm": chosen.name,
+                "dataset": run.dataset.name,
+                "checksum": run.dataset.checksum,
+                "environment": run.dataset.environment,
+                "observation_dim": run.dataset.observation_dim,
+                "action_dim": run.dataset.action_dim,
+                "seed": run.seed,
+                "config": _config_json(run.config),
+                "fleet": where[run.id][0],
+                "place": where[run.id][1],
+            }
+            for run in runs
+        ],
+    }
+    json.dumps(about["request"])  # refuse what cannot be stored before anything is written
+    folder = Folder.create(path, about)
+    _train_fleets(spec, fleets, folder, console, tensorboard=tensorboard, quiet=quiet)
+    return Experiment(path)
+
+
+def resume(path: Path | str, *, tensorboard: bool = True, quiet: bool = False) -> Experiment:
+    """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run."""
+    experiment = Experiment(path)
+    spec, console = experiment.spec, Console(stderr=True)
+    datasets = _load_datasets(spec, quiet)
+    for dataset in datasets:
+        stored = experiment.about["datasets"].get(dataset.name, {}).get("checksum")
+        if stored != dataset.checksum:
+            raise InputError(
+                f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
+                f"then {str(stored)[:12]}); restore that file, or start a new experiment."
+            )
+    fleets = group_fleets(expand_runs(spec, get_algorithm(spec.algorithm), datasets))
+    _train_fleets(spec, fleets, experiment.folder, console, tensorboard=tensorboard, quiet=quiet)
+    return Experiment(path)
+
+
+def _train_fleets(
+    spec: ExperimentSpec,
+    fleets: list[list[Any]],
+    folder: Folder,
+    console: Console,
+    *,
+    tensorboard: bool,
+    quiet: bool,
+) -> None:
+    from score_rl.fleet.training import FleetTrainer, StopRequest
+
+    status = folder.status() | {"state": "running"}
+    writer = MetricsWriter(folder, tensorboard)
+    stop = StopRequest()
+    try:
+        with stop.listening(console):
+            for number, runs in enumerate(fleets):
+                FleetTrainer(number, runs, spec, folder, writer, status, console, stop, quiet=quiet).train()
+        status["state"] = "finished"
+    except (Stopped, KeyboardInterrupt):
+        status["state"] = "interrupted"
+        raise
+    except BaseException as error:
+        status |= {"state": "failed", "error": str(error)}
+        raise
+    finally:
+        writer.close()
+        folder.write_status(status)
+
+
+def _turns(algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]]) -> int:
+    """The least number of updates that is whole cycles for every setting."""
+    made = make_config(algorithm, {name: values[0] for name, values in settings.items()})
+    turns = algorithm.turns(made)
+    for name, values in settings.items():
+        for value in values[1:]:
+            varied = make_config(algorithm, {n: v[0] for n, v in settings.items()} | {name: value})
+            turns = int(np.lcm(turns, algorithm.turns(varied)))
+    return turns
+
+
+def _load_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
+    datasets = [
+        load_dataset(
+            name,
+            transitions=spec.transitions,
+            seed=spec.data_seed,
+            environment=None if spec.environment == "none" else spec.environment,
+            action_bounds=spec.action_bounds,
+            progress=not quiet,
+        )
+        for name in spec.datasets
+    ]
+    names = [dataset.name for dataset in datasets]
+    if len(set(names)) < len(names):
+        raise InputError(f"two data sets have the same name ({', '.join(names)}); rename a file.")
+    return datasets
+
+
+def describe_for_storage(dataset: Dataset) -> dict[str, Any]:
+    """What a stored result says of its data, the behaviour policy's performance included."""
+    returns, complete = dataset.returns()
+    chosen = returns[complete] if complete.any() else returns
+    about: dict[str, Any] = {
+        "checksum": dataset.checksum,
+        "rows": len(dataset),
+        "episodes": len(dataset.episodes),
+        "environment": dataset.environment,
+        "source": dict(dataset.source),
+        "behaviour_return": float(chosen.mean()),
+        "behaviour_return_std": float(chosen.std()),
+    }
+    scores = normalised_score(dataset.environment, chosen) if dataset.environment else None
+    if scores is not None:
+        about |= {"behaviour_score": float(scores.mean()), "behaviour_score_std": float(scores.std())}
+    return about
+
+
+def _config_json(config: Any) -> dict[str, Any]:
+    import dataclasses
+
+    return {
+        field.name: list(value) if isinstance(value := getattr(config, field.name), tuple) else value
+        for field in dataclasses.fields(config)
+    }
+
+
+def _default_out(spec: ExperimentSpec) -> Path:
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    name = Path(spec.datasets[0].split(":")[-1]).stem
+    return Path("runs") / f"{spec.algorithm}-{name}-{stamp}"

@@ -1,0 +1,110 @@
+"""What a person watches: a live bar in a terminal, a line now and then in a log file."""
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+SECONDS_BETWEEN_LINES = 20.0
+
+
+class TrainingProgress:
+    """Updates done, updates per second, time left, the score so far and the algorithm's headline metrics."""
+
+    def __init__(self, console: Console, title: str, steps: int, done: int, runs: int, *, quiet: bool = False) -> None:
+        self.console = console
+        self.title, self.steps, self.runs = title, steps, runs
+        self.quiet = quiet
+        self.live = console.is_terminal and not quiet
+        self.done, self.first, self.start = done, done, time.perf_counter()
+        self._facts: dict[str, str] = {}
+        self._last_line = self.start
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[facts]}"),
+            console=console,
+            disable=not self.live,
+        )
+        self._task = self._bar.add_task(title, total=steps, completed=done, rate="", facts="")
+
+    def __enter__(self) -> "TrainingProgress":
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.live and self.done > self.first:
+            self._line()
+        self._bar.stop()
+
+    @property
+    def rate(self) -> float:
+        """Updates per second of each run since this process began."""
+        return (self.done - self.first) / max(time.perf_counter() - self.start, 1e-9)
+
+    def advance(self, done: int) -> None:
+        self.done = done
+        self._show()
+
+    def say(self, facts: Mapping[str, str]) -> None:
+        self._facts |= facts
+        self._show()
+
+    def note(self, message: str) -> None:
+        """A sentence that stays on the screen."""
+        if not self.quiet:
+            self.console.print(message, highlight=False)
+
+    def _show(self) -> None:
+        if self.live:
+            facts = "  ".join(f"{name} {value}" for name, value in self._facts.items())
+            self._bar.update(self._task, completed=self.done, rate=self._rate_text(), facts=facts)
+        elif time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES:
+            self._line()
+
+    def _line(self) -> None:
+        if self.quiet:
+            return
+        self._last_line = time.perf_counter()
+        left = (self.steps - self.done) / self.rate if self.rate else float("inf")
+        facts = ", ".join(f"{name} {value}" for name, value in self._facts.items())
+        self.console.print(
+            f"{self.title}: {self.done:,} of {self.steps:,} updates, {self._rate_text()}, "
+            f"{duration(left)} left{', ' + facts if facts else ''}",
+            highlight=False,
+        )
+
+    def _rate_text(self) -> str:
+        if not self.rate:
+            return ""
+        each = f"{self.rate:,.0f} updates/s"
+        return each if self.runs == 1 else f"{each} in each of {self.runs} runs"
+
+
+def duration(seconds: float) -> str:
+    """3 min 25 s, for people."""
+    if seconds == float("inf"):
+        return "unknown time"
+    seconds = round(seconds)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"

@@ -1,0 +1,153 @@
+"""What is asked for: an experiment, the runs it expands to, and the fleets they form."""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from score_rl.algorithms.algorithm import Algorithm, is_traced, make_config
+from score_rl.algorithms.presets import preset
+from score_rl.data.dataset import Dataset
+from score_rl.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class ExperimentSpec:
+    """Everything that decides what an experiment computes. Stored with it, and all that resuming needs."""
+
+    algorithm: str
+    datasets: tuple[str, ...]
+    seeds: tuple[int, ...]
+    settings: Mapping[str, tuple[Any, ...]]  # the product of these values is trained
+    steps: int
+    eval_every: int
+    eval_episodes: int
+    log_every: int
+    transitions: int | None = None  # rows of a replica; None is D4RL's size
+    data_seed: int = 0
+    environment: str | None = None  # overrides what the data says; "none": do not judge
+    action_bounds: tuple[float, float] | None = None
+    physics: str = "d4rl"
+    checkpoint_minutes: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "ExperimentSpec":
+        values = dict(stored)
+        for name in ("datasets", "seeds"):
+            values[name] = tuple(values[name])
+        values["settings"] = {
+            name: tuple(tuple(v) if isinstance(v, list) else v for v in options)
+            for name, options in values["settings"].items()
+        }
+        if values["action_bounds"] is not None:
+            values["action_bounds"] = tuple(values["action_bounds"])
+        return cls(**values)
+
+    def check(self, turns: int) -> None:
+        for name in ("steps", "eval_every", "eval_episodes", "log_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{_flag(name)} is {getattr(self, name)}; it must be 1 or more.")
+        if not self.seeds or not self.datasets:
+            raise InputError("an experiment needs at least one data set and one seed.")
+        if any(seed < 0 for seed in self.seeds):
+            raise InputError(f"--seeds holds {min(self.seeds)}; a seed must be 0 or more.")
+        for name, values in (("--seeds", self.seeds), ("--dataset", self.datasets), *self.settings.items()):
+            if len(set(values)) < len(values):
+                raise InputError(f"{name} names a value twice: {', '.join(map(str, values))}; give each once.")
+        for name, divisor in (
+            ("steps", self.log_every),
+            ("eval_every", self.log_every),
+            ("log_every", turns),
+        ):
+            if getattr(self, name) % divisor:
+                what = "--log-every" if name != "log_every" else "the algorithm's cycle of updates (actor_delay)"
+                raise InputError(f"{_flag(name)} is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
+        if self.physics not in ("d4rl", "stock"):
+            raise InputError(f"--physics is {self.physics!r}; it must be d4rl or stock.")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def default_log_every(steps: int, eval_every: int, turns: int) -> int:
+    """About 200 points per curve, never fewer than 500 updates apart, on the grid of the evaluations."""
+    wanted = max(500, steps // 200)
+    divisors = [n for n in range(turns, eval_every + 1, turns) if eval_every % n == 0 and steps % n == 0]
+    if not divisors:
+        raise InputError(
+            f"--steps {steps} and --eval-every {eval_every} share no multiple of {turns}, the algorithm's cycle of "
+            f"updates (actor_delay); make both multiples of {turns}."
+        )
+    return max((n for n in divisors if n <= wanted), default=divisors[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One training: an algorithm on a data set with a seed and a setting."""
+
+    id: str
+    algorithm: Algorithm
+    dataset: Dataset
+    seed: int
+    config: Any
+
+    @property
+    def identity(self) -> str:
+        """What its random numbers come from: algorithm, data and seed; neither settings nor place in a fleet."""
+        return f"{self.algorithm.name}|{self.dataset.checksum}|{self.seed}"
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Runs that agree in this train as one fleet."""
+        static = [
+            (field.name, getattr(self.config, field.name))
+            for field in dataclasses.fields(self.config)
+            if not is_traced(field)
+        ]
+        return (self.algorithm.name, self.dataset.observation_dim, self.dataset.action_dim, *static)
+
+    def key_seed(self) -> tuple[int, int]:
+        digest = hashlib.sha256(self.identity.encode()).digest()
+        return int.from_bytes(digest[:4], "little") >> 1, int.from_bytes(digest[4:8], "little") >> 1
+
+
+def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[Dataset]) -> list[Run]:
+    """The product: data sets × settings × seeds."""
+    names = list(spec.settings)
+    varied = [name for name in names if len(spec.settings[name]) > 1]
+    runs = []
+    for dataset, values, seed in itertools.product(
+        datasets, itertools.product(*(spec.settings[name] for name in names)), spec.seeds
+    ):
+        settings = dict(zip(names, values, strict=True))
+        label = [dataset.name.replace(":", "-").replace("/", "-")]
+        label += [f"{name}={_short(settings[name])}" for name in varied]
+        label.append(f"seed={seed}")
+        runs.append(
+            Run(
+                "_".join(label),
+                algorithm,
+                dataset,
+                seed,
+                make_config(algorithm, preset(algorithm.name, dataset.name) | settings),
+            )
+        )
+    return runs
+
+
+def _short(value: Any) -> str:
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def group_fleets(runs: Sequence[Run]) -> list[list[Run]]:
+    """Runs of equal shape together, in the order in which the shapes first appear."""
+    fleets: dict[tuple[Any, ...], list[Run]] = {}
+    for run in runs:
+        fleets.setdefault(run.shape, []).append(run)
+    return list(fleets.values())

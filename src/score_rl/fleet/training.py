@@ -1,0 +1,337 @@
+"""Training a fleet from wherever it stands to its end: windows, judgements, checkpoints, interruptions."""
+
+import dataclasses
+import os
+import shutil
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from score_rl.errors import InputError, Stopped
+from score_rl.fleet.acting import FleetActor
+from score_rl.fleet.checkpoint import (
+    DamagedError,
+    checkpoints,
+    from_arrays,
+    load_checkpoint,
+    save_checkpoint,
+    to_arrays,
+)
+from score_rl.fleet.program import FleetProgram
+from score_rl.fleet.progress import TrainingProgress, duration
+from score_rl.fleet.spec import ExperimentSpec, Run
+from score_rl.fleet.store import Folder, MetricsWriter, Row
+
+PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
+GIBIBYTE = 2**30
+
+
+class StopRequest:
+    """Ctrl-C or SIGTERM: the first asks for an orderly end, the second ends at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextmanager
+    def listening(self, console: Console) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals reach only the main thread
+            return
+
+        def ask(number: int, frame: FrameType | None) -> None:
+            if self.asked:
+                raise KeyboardInterrupt
+            self.asked = True
+            console.print("Stopping after this window, with a checkpoint. Once more to stop at once.")
+
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@dataclasses.dataclass
+class Window:
+    """What a window left behind, to be dealt with while the next one trains."""
+
+    step: int
+    metrics: dict[str, Any]
+    policies: Any | None  # set where a judgement is due
+
+
+class FleetTrainer:
+    def __init__(
+        self,
+        number: int,
+        runs: Sequence[Run],
+        spec: ExperimentSpec,
+        folder: Folder,
+        writer: MetricsWriter,
+        status: dict[str, Any],
+        console: Console,
+        stop: StopRequest,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self.number, self.runs, self.spec = number, list(runs), spec
+        self.folder, self.writer, self.status = folder, writer, status
+        self.console, self.stop, self.quiet = console, stop, quiet
+        self.program = FleetProgram(runs)
+        self.actor = FleetActor(self.program, spec)
+        self.headline = self.program.algorithm.headline
+        self._judgements: deque[tuple[int, Future[list[Row]]]] = deque()
+
+    # -- where to start ------------------------------------------------------------------------------------------
+
+    def start(self) -> tuple[int, Any]:
+        """The newest checkpoint that is whole, else the beginning."""
+        for path in checkpoints(self.folder.fleet(self.number)):
+            try:
+                step, arrays, _ = load_checkpoint(path)
+                state = self.program.put(from_arrays(_prefixed(arrays, "state."), self.program.state_shapes()))
+            except DamagedError as error:
+                self.say(f"{path.name} is damaged ({error}); falling back to the checkpoint before it.")
+                path.unlink()
+                continue
+            return step, state
+        return 0, self.program.init()
+
+    # -- the loop ------------------------------------------------------------------------------------------------
+
+    def train(self) -> None:
+        step, state = self.start()
+        ids = [run.id for run in self.runs]
+        measured = self.folder.rewind_metrics(ids, step)
+        self.writer.reopen()
+        judged = {row.run for row in measured if row.step == step and row.name == "evaluation/return"}
+        for run in self.runs:
+            entry = self.status["runs"].setdefault(run.id, {"state": "training", "step": 0})
+            if entry["state"] == "diverged" and entry["diverged_at"] > step:
+                entry.pop("diverged_at")
+                entry["state"] = "training"
+            entry["step"] = step
+        self.folder.write_status(self.status)
+        self._say_what_it_takes(step)
+        title = f"fleet {self.number}" if self.number or len(self.runs) > 1 else self.runs[0].id
+        with (
+            TrainingProgress(
+                self.console, title, self.spec.steps, step, len(self.runs), quiet=self.quiet
+            ) as self.progress,
+            ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as self._judge,
+        ):
+            try:
+                if step and step % self.spec.eval_every == 0 and not judged.issuperset(self._alive()):
+                    self._submit(Window(step, {}, self.program.policies(state)))
+                self._loop(step, state)
+            except BaseException:
+                self.actor.cancel()  # the judge's thread must not outlive a failure
+                raise
+
+    def _loop(self, step: int, state: Any) -> None:
+        window: Window | None = None
+        saved_at, length = time.monotonic(), self.spec.log_every
+        first = step
+        while step < self.spec.steps:
+            began = time.perf_counter()
+            state, metrics = self.program.advance(state, step, length)
+            if window is not None:
+                self._deal_with(window)
+            self._wait_for(metrics)
+            step += length
+            if step == first + length:
+                self._say_how_long(time.perf_counter() - began, step)
+            due = step % self.spec.eval_every == 0 or step == self.spec.steps
+            window = Window(step, metrics, self.program.policies(state) if due and self.actor.can_judge else None)
+            self.progress.advance(step)
+            last = step == self.spec.steps
+            waited = (time.monotonic() - saved_at) / 60
+            if last or self.stop.asked or waited >= self.spec.checkpoint_minutes:
+                # Judgements of earlier steps need policies that no checkpoint will hold: they come first.
+                patient = not last and not self.stop.asked and waited < 2 * self.spec.checkpoint_minutes
+                if patient and self._judgements:
+                    continue
+                self._drain()
+                self._deal_with(window)
+                window = None
+                if last:
+                    self._drain()
+                self._save(step, state)
+                saved_at = time.monotonic()
+            if self.stop.asked and not last:
+                self.actor.cancel()
+                raise Stopped(
+                    f"stopped at update {step:,} with a checkpoint; go on with: score train --resume {self.folder.path}"
+                )
+        if window is not None:
+            self._deal_with(window)
+        self._drain()
+        for run in self._alive():
+            self.status["runs"][run]["state"] = "finished"
+        self.folder.write_status(self.status)
+
+    def _wait_for(self, metrics: dict[str, Any]) -> None:
+        """Until the window is done; meanwhile judgements are collected and signals are heard."""
+        leaves = jax.tree.leaves(metrics)
+        while not all(leaf.is_ready() for leaf in leaves):
+            self._collect()
+            time.sleep(0.002)
+        self._collect()
+
+    def _deal_with(self, window: Window) -> None:
+        """Store a window's metrics, mark the runs that diverged, hand its policies to the judge."""
+        metrics = jax.device_get(window.metrics)
+        rows = []
+        for place, run in enumerate(self.runs):
+            entry = self.status["runs"][run.id]
+            if entry["state"] == "diverged":
+                continue
+            values = {name: float(column[place]) for name, column in metrics.items()}
+            bad = [name for name, value in values.items() if not np.isfinite(value)]
+            if bad:
+                entry |= {"state": "diverged", "diverged_at": window.step}
+                self.folder.write_status(self.status)
+                self.progress.note(
+                    f"{run.id} diverged by update {window.step:,} ({bad[0]} is not finite); others go on."
+                )
+                continue
+            entry["step"] = window.step
+            rows += [Row(run.id, window.step, f"train/{name}", value) for name, value in values.items()]
+        rows += [Row(run, window.step, "speed/updates_per_second", self.progress.rate) for run in self._alive()]
+        self.writer.write(rows)
+        for name in self.headline:
+            shown = [row.value for row in rows if row.name == f"train/{name}"]
+            if shown:
+                self.progress.say({name: f"{np.mean(shown):.3g}"})
+        if window.policies is not None:
+            self._submit(window)
+
+    # -- judging -------------------------------------------------------------------------------------------------
+
+    def _alive(self) -> list[str]:
+        return [run.id for run in self.runs if self.status["runs"][run.id]["state"] != "diverged"]
+
+    def _submit(self, window: Window) -> None:
+        if not self.actor.can_judge:
+            return
+        while len(self._judgements) >= PENDING_JUDGEMENTS:
+            self._collect(wait=True)
+        policies = jax.device_get(window.policies)
+        self._judgements.append(
+            (window.step, self._judge.submit(self.actor.judge, policies, window.step, set(self._alive())))
+        )
+
+    def _collect(self, wait: bool = False) -> None:
+        """Store the judgements that are done; with `wait`, the oldest first."""
+        while self._judgements and (wait or self._judgements[0][1].done()):
+            wait = False
+            _, future = self._judgements.popleft()
+            while True:
+                try:
+                    rows = future.result(timeout=0.1)  # in slices, so that Ctrl-C is heard
+                    break
+                except TimeoutError:
+                    continue
+            self.writer.write(rows)
+            scores = [row.value for row in rows if row.name == "evaluation/score"]
+            returns = [row.value for row in rows if row.name == "evaluation/return"]
+            if scores:
+                self.progress.say({"score": f"{np.mean(scores):.1f}"})
+            elif returns:
+                self.progress.say({"return": f"{np.mean(returns):.1f}"})
+
+    def _drain(self) -> None:
+        while self._judgements:
+            self._collect(wait=True)
+
+    # -- storing -------------------------------------------------------------------------------------------------
+
+    def _save(self, step: int, state: Any) -> Path:
+        arrays = to_arrays({"state": state, "treatment": self.program.inputs.treatment})
+        about = {"runs": [run.id for run in self.runs], "algorithm": self.program.algorithm.name}
+        path = save_checkpoint(self.folder.fleet(self.number), step, arrays, about)
+        self.folder.write_status(self.status)
+        return path
+
+    # -- telling -------------------------------------------------------------------------------------------------
+
+    def say(self, message: str) -> None:
+        if not self.quiet:
+            self.console.print(message, highlight=False)
+
+    def _say_what_it_takes(self, step: int) -> None:
+        """Memory, disk and time, before the long part begins; refuse what cannot fit."""
+        if step >= self.spec.steps:
+            return
+        began = time.perf_counter()
+        self.say(f"Compiling one program for {_count(len(self.runs), 'run')} ...")
+        needed = self.program.memory(self.spec.log_every)
+        compiled = time.perf_counter() - began
+        device = self.program.mesh.devices.flat[0]
+        available = _device_memory(device)
+        if available is not None and needed > available:
+            raise InputError(
+                f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {needed / GIBIBYTE:.1f} GiB on "
+                f"{device.device_kind}, which has {available / GIBIBYTE:.1f}; train fewer runs at once."
+            )
+        state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_plain_shapes(self.program)))
+        free = shutil.disk_usage(self.folder.path).free
+        if 3 * state > free:  # two are kept while a third is written
+            raise InputError(
+                f"checkpoints need {3 * state / GIBIBYTE:.2f} GiB and {self.folder.path} has {free / GIBIBYTE:.2f} free; "
+                "free some space or give another --out."
+            )
+        several = f" (each of {self.program.mesh.size})" if self.program.mesh.size > 1 else ""
+        self.say(
+            f"Compiled in {compiled:.0f} s. Memory: {needed / GIBIBYTE:.2f} GiB on {device.device_kind}{several}. "
+            f"A checkpoint: {state / 2**20:.0f} MiB."
+        )
+
+    def _say_how_long(self, window: float, step: int) -> None:
+        """The first window is the trial from which the rest is told."""
+        if step < self.spec.steps:
+            seconds = window * (self.spec.steps - step) / self.spec.log_every
+            self.progress.note(
+                f"The first {self.spec.log_every:,} updates took {window:.1f} s: the other {self.spec.steps - step:,} "
+                f"will take about {duration(seconds)}, evaluation not counted."
+            )
+
+
+def _prefixed(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _plain_shapes(program: FleetProgram) -> Any:
+    return jax.eval_shape(
+        lambda: jax.tree.map(
+            lambda leaf: jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf,
+            program.init(),
+        )
+    )
+
+
+def _device_memory(device: jax.Device) -> int | None:
+    """Bytes the program may use there; None where nothing says."""
+    if device.platform == "cpu":
+        try:
+            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        except (ValueError, OSError, AttributeError):
+            return None
+    statistics = device.memory_stats() or {}
+    return statistics.get("bytes_limit")

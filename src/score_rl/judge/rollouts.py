@@ -1,0 +1,83 @@
+"""Judging policies by acting: many policies, many episodes, all environments stepped together."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from score_rl.envs import make_environment, normalised_score
+
+Actions = Callable[[Float[np.ndarray, "policies episodes observation"]], Float[np.ndarray, "policies episodes action"]]
+
+
+class Judgement(NamedTuple):
+    """Undiscounted returns of whole episodes, and their lengths."""
+
+    environment: str
+    returns: Float[np.ndarray, "policies episodes"]
+    lengths: Int[np.ndarray, "policies episodes"]
+
+    def scores(self) -> Float[np.ndarray, "policies episodes"] | None:
+        """Normalised, in percent; None where the task has no reference."""
+        return normalised_score(self.environment, self.returns)
+
+    def summary(self, policy: int) -> dict[str, float]:
+        """Mean and standard deviation over one policy's episodes.
+
+        The deviation of a normalised score is taken over normalised episodes: put through the formula as if it
+        were a return it would have the minimum subtracted.
+        """
+        numbers = {
+            "return": float(self.returns[policy].mean()),
+            "return_std": float(self.returns[policy].std()),
+            "episode_length": float(self.lengths[policy].mean()),
+        }
+        scores = self.scores()
+        if scores is not None:
+            numbers |= {"score": float(scores[policy].mean()), "score_std": float(scores[policy].std())}
+        return numbers
+
+
+def episode_generators(policy_name: str, step: int, episodes: int, seed: int = 0) -> list[np.random.Generator]:
+    """Random numbers for a policy's episodes: from its name and age, never from its place among others."""
+    digest = hashlib.sha256(policy_name.encode()).digest()
+    base = int.from_bytes(digest[:8], "little")
+    return [np.random.default_rng([base, step, seed, episode]) for episode in range(episodes)]
+
+
+def judge(
+    environment: str,
+    act: Actions,
+    generators: Sequence[Sequence[np.random.Generator]],
+    *,
+    physics: str = "d4rl",
+    threads: int | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Judgement:
+    """Run one episode for every generator: `generators[policy][episode]`.
+
+    `act` maps the observations of all policies to their actions, in the environment's units. It always gets the
+    full array, so that it compiles once; finished episodes are no longer stepped. `stop` is asked every step.
+    """
+    policies, episodes = len(generators), len(generators[0])
+    slots = policies * episodes
+    env = make_environment(environment, slots, physics=physics, threads=threads)
+    try:
+        everywhere = np.arange(slots)
+        observations = env.reset(everywhere, [g for row in generators for g in row]).astype(np.float32)
+        returns, lengths = np.zeros(slots), np.zeros(slots, dtype=np.int64)
+        alive = everywhere
+        while alive.size:
+            if stop():
+                raise InterruptedError("the judgement was stopped")
+            actions = np.asarray(act(observations.reshape(policies, episodes, -1))).reshape(slots, -1)
+            step = env.step(alive, actions[alive].astype(np.float64))
+            observations[alive] = step.observations
+            returns[alive] += step.rewards
+            lengths[alive] += 1
+            alive = alive[~(step.terminals | step.timeouts)]
+    finally:
+        env.close()
+    return Judgement(environment, returns.reshape(policies, episodes), lengths.reshape(policies, episodes))

@@ -1,0 +1,69 @@
+"""The multi-layer perceptron, alone or as an ensemble that is evaluated in one go."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+Activation = Callable[[Array], Array]
+
+
+class Perceptron(eqx.Module):
+    """Affine layers with an activation between them; none after the last.
+
+    Members of an ensemble share nothing but the shape: their parameters carry a leading axis.
+    """
+
+    weights: tuple[Float[Array, "*members fan_in fan_out"], ...]
+    biases: tuple[Float[Array, "*members fan_out"], ...]
+
+    @classmethod
+    def init(cls, key: PRNGKeyArray, sizes: Sequence[int], members: int | None = None) -> Self:
+        """Weights and biases uniform in ±1/√fan_in, as PyTorch's linear layers start."""
+        lead = () if members is None else (members,)
+        weights, biases = [], []
+        for fan_in, fan_out in pairwise(sizes):
+            key, weight_key, bias_key = jax.random.split(key, 3)
+            limit = fan_in**-0.5
+            weights.append(jax.random.uniform(weight_key, (*lead, fan_in, fan_out), minval=-limit, maxval=limit))
+            biases.append(jax.random.uniform(bias_key, (*lead, fan_out), minval=-limit, maxval=limit))
+        return cls(tuple(weights), tuple(biases))
+
+    def __call__(
+        self, x: Float[Array, "*batch fan_in"], activation: Activation = jax.nn.relu
+    ) -> Float[Array, "*batch fan_out"]:
+        *hidden, last = zip(self.weights, self.biases, strict=True)
+        for weight, bias in hidden:
+            x = activation(jnp.dot(x, weight) + _beside(bias, x.ndim))
+        weight, bias = last
+        return jnp.dot(x, weight) + _beside(bias, x.ndim)
+
+    def members(
+        self, x: Float[Array, "batch fan_in"], activation: Activation = jax.nn.relu
+    ) -> Float[Array, "members batch fan_out"]:
+        """Every member on the same input.
+
+        The first layers of all members are one matrix product, since they share their input.
+        """
+        product = "bi,mio->mbo"
+        layers = len(self.weights)
+        for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            x = jnp.einsum(product, x, weight) + bias[:, None, :]
+            if number < layers - 1:
+                x = activation(x)
+            product = "mbi,mio->mbo"
+        return x
+
+
+def _beside(bias: Array, ndim: int) -> Array:
+    """`bias` with as many axes as its partner: ranks are never promoted silently."""
+    return bias.reshape((1,) * (ndim - 1) + bias.shape)
+
+
+def count_parameters(*trees: object) -> int:
+    """How many numbers the arrays of these networks hold."""
+    return sum(leaf.size for leaf in jax.tree.leaves(trees) if eqx.is_array(leaf))
