@@ -16,7 +16,8 @@ class Entry:
 
     name: str
     environment: str
-    transitions: int
+    rows: int
+    origin: str
     file: Path  # where it is, or will be, cached
     cached: bool
 
@@ -28,11 +29,12 @@ def dataset_names(cache: Path | None = None) -> list[Entry]:
     from score_rl.envs.tasks import task_of
 
     folder = cache_folder(cache)
+    built = "recorded here with the package's own policies"
     found = [
-        *((f"replica:{n}", replica_rows(n), replica_path(folder, n, None, 0)) for n in replica_names()),
-        *((f"d4rl:{n}", facts.transitions, d4rl_path(folder, n)) for n, facts in d4rl_table().items()),
+        *((f"replica:{n}", replica_rows(n), built, replica_path(folder, n, None, 0)) for n in replica_names()),
+        *((f"d4rl:{n}", facts.transitions, facts.url, d4rl_path(folder, n)) for n, facts in d4rl_table().items()),
     ]
-    return [Entry(name, task_of(name) or "", rows, path, path.exists()) for name, rows, path in found]
+    return [Entry(name, task_of(name) or "", rows, origin, path, path.exists()) for name, rows, origin, path in found]
 
 
 def load_dataset(

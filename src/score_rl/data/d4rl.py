@@ -1,5 +1,4 @@
-"""`d4rl:` data sets: the published v2 files, fetched into the cache and checked against their known
-contents."""
+"""`d4rl:` data sets: the published v2 files, fetched into the cache and checked against their known contents."""
 
 import json
 from dataclasses import dataclass
@@ -56,14 +55,13 @@ def d4rl_facts(name: str) -> D4RLFile:
 
 
 def ready_d4rl(name: str, cache: Path, progress: bool) -> Path:
-    """The cached file of this name, fetched if it is not there. A file put there by hand is checked once."""
+    """The cached file of this name, fetched if it is not there. A file put there by hand is checked as well."""
     facts, path = d4rl_facts(name), d4rl_path(cache, name)
     if not path.exists():
         fetch(facts.url, path, facts.bytes, facts.sha256, label=f"fetching d4rl:{name}", progress=progress)
     elif not _verified(path, facts):
         raise InputError(
-            f"{path} is not the published file ({path.stat().st_size} bytes found, {facts.bytes} and another "
-            f"SHA-256 "
+            f"{path} is not the published file ({path.stat().st_size} bytes found, {facts.bytes} and another SHA-256 "
             f"expected): delete it, or replace it with {facts.url}"
         )
     return path

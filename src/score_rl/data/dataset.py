@@ -166,8 +166,7 @@ def _flags(name: str, key: str, values: np.ndarray) -> np.ndarray:
     if not np.isin(numbers, (0.0, 1.0)).all():
         row = int(np.flatnonzero(~np.isin(numbers, (0.0, 1.0)))[0])
         raise InputError(
-            f"{name}: {key} holds {numbers[row]:g} in row {row}, but only true and false (1 and 0) are "
-            f"expected: "
+            f"{name}: {key} holds {numbers[row]:g} in row {row}, but only true and false (1 and 0) are expected: "
             "store it as booleans."
         )
     return numbers.astype(bool)
@@ -183,8 +182,7 @@ def _check_rows(name: str, columns: Mapping[str, np.ndarray]) -> None:
     stored = columns.get("next_observations")
     if stored is not None and stored.shape != columns["observations"].shape:
         raise InputError(
-            f"{name}: next_observations has shape {stored.shape} and observations "
-            f"{columns['observations'].shape}, "
+            f"{name}: next_observations has shape {stored.shape} and observations {columns['observations'].shape}, "
             "but they must be the same."
         )
 
@@ -197,8 +195,7 @@ def _check_finite(name: str, key: str, values: np.ndarray) -> None:
     if bad.any():
         rows = np.flatnonzero(bad)
         raise InputError(
-            f"{name}: {key} has NaN or infinite values in {len(rows)} of {len(values)} rows, the first in "
-            f"row "
+            f"{name}: {key} has NaN or infinite values in {len(rows)} of {len(values)} rows, the first in row "
             f"{rows[0]}: remove those episodes or record them again."
         )
 
@@ -235,10 +232,8 @@ def _check_actions(name: str, actions: np.ndarray, low: np.ndarray, high: np.nda
 def _check_ends(name: str, terminals: np.ndarray, timeouts: np.ndarray) -> None:
     if not (terminals.any() or timeouts.any()):
         raise InputError(
-            f"{name} has no terminal and no timeout in {len(terminals)} rows, so its episodes cannot be told "
-            f"apart: "
-            "mark the last step of each episode in terminals (the task ended) or timeouts (the recording was "
-            "cut)."
+            f"{name} has no terminal and no timeout in {len(terminals)} rows, so its episodes cannot be told apart: "
+            "mark the last step of each episode in terminals (the task ended) or timeouts (the recording was cut)."
         )
 
 

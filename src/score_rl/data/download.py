@@ -1,5 +1,4 @@
-"""Fetching a large file: resumed where it stopped, checked for size and contents, there whole or not at
-all."""
+"""Fetching a large file: resumed where it stopped, checked for size and contents, there whole or not at all."""
 
 import http.client
 import urllib.error
@@ -34,8 +33,7 @@ def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress:
                     raise
                 if attempt + 1 == ATTEMPTS or isinstance(error, urllib.error.HTTPError):
                     raise InputError(
-                        f"{url} could not be fetched ({_reason(error)}): try again when the network is "
-                        f"there, "
+                        f"{url} could not be fetched ({_reason(error)}): try again when the network is there, "
                         f"or put the file at {path} yourself."
                     ) from error
             if part.exists() and part.stat().st_size >= size:
@@ -69,8 +67,7 @@ def _check(part: Path, url: str, size: int, sha256: str) -> None:
     if found != size or file_checksum(part) != sha256:
         part.unlink()
         raise InputError(
-            f"{url} is not the file it should be ({found} bytes with another SHA-256 than the {size} bytes "
-            f"published), "
+            f"{url} is not the file it should be ({found} bytes with another SHA-256 than the {size} bytes published), "
             "so it was removed: try again, or get the file from another mirror."
         )
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,15 @@ def load_file(
 ) -> Dataset:
     """Read a file and check it; `environment` and `action_bounds` override what it says of itself."""
     recorded = read_hdf5(path)
-    judged_in = environment or recorded.environment or infer_environment(path.stem, recorded.arrays)
-    bounds = action_bounds or recorded.action_bounds or _known_bounds(name, judged_in, recorded.arrays)
+    metadata = recorded.metadata
+    judged_in = environment or metadata.environment or infer_environment(path.stem, recorded.arrays)
+    bounds = action_bounds or metadata.action_bounds or _known_bounds(name, judged_in, recorded.arrays)
     source = {
         "kind": name.partition(":")[0] if ":" in name else "file",
         "path": str(path),
         "bytes": path.stat().st_size,
         "file_sha256": file_checksum(path),
-        **({"recipe": dict(recorded.recipe)} if recorded.recipe else {}),
+        **({"recipe": dict(metadata.recipe)} if metadata.recipe else {}),
         **({"transitions": transitions} if transitions is not None else {}),
     }
     json.dumps(source)  # a source is stored beside every result, so it has to be JSON
@@ -45,8 +47,7 @@ def load_file(
 
 
 def infer_environment(stem: str, arrays: Mapping[str, np.ndarray]) -> str | None:
-    """The task whose name is in the file's name and whose dimensions the arrays have; None if there is
-    none."""
+    """The task whose name is in the file's name and whose dimensions the arrays have; None if there is none."""
     for task in TASKS.values():
         if task.name in stem.lower() and _widths(arrays) == (task.observation_dim, task.action_dim):
             return task.name
@@ -54,7 +55,13 @@ def infer_environment(stem: str, arrays: Mapping[str, np.ndarray]) -> str | None
 
 
 def file_checksum(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """SHA-256 of a file's bytes, computed once for as long as the file stays as it is."""
+    status = path.stat()
+    return _checksum(path, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache
+def _checksum(path: Path, size: int, modified: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -96,8 +103,7 @@ def _environment_bounds(name: str, environment: str, arrays: Mapping[str, np.nda
     found = _widths(arrays)
     if found is not None and found != expected:
         raise InputError(
-            f"{name} has {found[0]} observations and {found[1]} actions, but {environment} has {expected[0]} "
-            f"and "
+            f"{name} has {found[0]} observations and {found[1]} actions, but {environment} has {expected[0]} and "
             f"{expected[1]}: name the environment that the data are from."
         )
     return bounds

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.data.collect import Rows
 from score_rl.data.policies import SquashedGaussian, write_policy
+from score_rl.data.recording import Rows
 from score_rl.data.storage import whole_file
 from score_rl.errors import InputError
 
@@ -18,13 +18,20 @@ OPTIONAL = ("next_observations",)
 
 
 @dataclass(frozen=True)
-class RecordedFile:
-    """The arrays of a file as they are stored, and what its metadata say."""
+class Metadata:
+    """What a file says of itself."""
 
-    arrays: Mapping[str, np.ndarray]  # REQUIRED and, where stored, OPTIONAL
-    environment: str | None
-    action_bounds: tuple[np.ndarray, np.ndarray] | None
-    recipe: Mapping[str, Any] | None  # only in files that this library wrote
+    environment: str | None = None
+    action_bounds: tuple[np.ndarray, np.ndarray] | None = None
+    recipe: Mapping[str, Any] | None = None  # only in files that this library wrote
+
+
+@dataclass(frozen=True)
+class RecordedFile:
+    """The arrays of a file as they are stored, REQUIRED and, where there, OPTIONAL, and its metadata."""
+
+    arrays: Mapping[str, np.ndarray]
+    metadata: Metadata
 
 
 def open_hdf5(path: Path) -> Any:
@@ -61,7 +68,7 @@ def read_hdf5(path: Path) -> RecordedFile:
             )
         keys = [*REQUIRED, *(key for key in OPTIONAL if key in file)]
         arrays = {key: read_array(file, key, path) for key in keys}
-        return RecordedFile(arrays, _text(file, "environment"), _bounds(file), read_recipe(file))
+        return RecordedFile(arrays, read_metadata(file))
 
 
 def read_array(file: Any, key: str, path: Path) -> np.ndarray:
@@ -74,6 +81,11 @@ def read_array(file: Any, key: str, path: Path) -> np.ndarray:
         return np.asarray(file[key][()])
     except OSError as error:
         raise InputError(f"{path}: {key} is damaged ({error}): fetch or build the file again.") from error
+
+
+def read_metadata(file: Any) -> Metadata:
+    """What an open file says of itself."""
+    return Metadata(_text(file, "environment"), _bounds(file), read_recipe(file))
 
 
 def read_recipe(file: Any) -> Mapping[str, Any] | None:

@@ -1,5 +1,4 @@
-"""Behaviour policies: the snapshots that ship with the package, those stored in D4RL files, and uniform
-actions."""
+"""Behaviour policies: the snapshots that ship with the package, those stored in D4RL files, and uniform actions."""
 
 import hashlib
 import json
@@ -19,15 +18,13 @@ SQUASH_EPSILON = 1e-6  # keeps the log-probability of a saturated action finite,
 
 
 class Policy(Protocol):
-    """A stochastic policy whose randomness is drawn apart from its use, so that every episode owns its
-    noise."""
+    """A stochastic policy whose randomness is drawn apart from its use, so that every episode owns its noise."""
 
     @property
     def action_dim(self) -> int: ...
 
     def draw(self, generator: np.random.Generator, steps: int) -> np.ndarray:
-        """Noise for `steps` steps of one episode, [steps, A] float32; drawing in parts gives the same
-        numbers."""
+        """Noise for `steps` steps of one episode, [steps, A] float32; drawing in parts gives the same numbers."""
         ...
 
     def act(self, observations: np.ndarray, noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -37,8 +34,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class SquashedGaussian:
-    """tanh(mean + exp(clip(log_std))·noise) on two hidden ReLU layers; weights are [out, in] as D4RL stores
-    them."""
+    """tanh(mean + exp(clip(log_std))·noise) on two hidden ReLU layers; weights are [out, in] as D4RL stores them."""
 
     weights: Mapping[str, tuple[np.ndarray, np.ndarray]]  # layer name -> weight, bias
     log_std_clip: tuple[float, float]
@@ -84,8 +80,7 @@ class UniformActions:
 
 
 def ladder_catalogue() -> dict[str, Any]:
-    """Per task: the snapshot steps that make medium, expert and medium-replay, and their stochastic
-    returns."""
+    """Per task: the snapshot steps that make medium, expert and medium-replay, and their stochastic returns."""
     return dict(json.loads((_ladders() / "catalog.json").read_text(encoding="utf-8")))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.data.collect import collect
 from score_rl.data.hdf5 import open_hdf5, read_recipe, write_hdf5
 from score_rl.data.policies import (
     Policy,
@@ -18,6 +17,7 @@ from score_rl.data.policies import (
     ladder_policies,
 )
 from score_rl.data.progress import row_progress
+from score_rl.data.recording import collect
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name
 

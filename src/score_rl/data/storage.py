@@ -28,8 +28,7 @@ def cache_folder(cache: Path | None = None) -> Path:
 
 @contextmanager
 def whole_file(path: Path, expected_bytes: int) -> Iterator[Path]:
-    """A temporary name beside `path` to write to: renamed to `path` when the block succeeds, removed when it
-    fails."""
+    """A temporary name beside `path` to write to: renamed to `path` when the block succeeds, removed when it fails."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with writable(path, expected_bytes):
         try:
@@ -41,8 +40,7 @@ def whole_file(path: Path, expected_bytes: int) -> Iterator[Path]:
 
 @contextmanager
 def writable(path: Path, expected_bytes: int) -> Iterator[None]:
-    """Make the folder for `path`; turn a full or forbidden disk into one sentence, before writing where
-    possible."""
+    """Make the folder for `path`; turn a full or forbidden disk into one sentence, before writing where possible."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(path.parent).free

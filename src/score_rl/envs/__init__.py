@@ -1,5 +1,4 @@
-"""Environments: batched MuJoCo locomotion with D4RL's physics, any Gymnasium environment, normalised
-scores."""
+"""Environments: batched MuJoCo locomotion with D4RL's physics, any Gymnasium environment, normalised scores."""
 
 from score_rl.envs.interface import PHYSICS, Environment, Step, make_environment
 from score_rl.envs.tasks import TASKS, Task, normalised_score, reference_span, task_of, terminates

@@ -15,8 +15,7 @@ DEFAULT_MAX_STEPS = 1000  # where the environment itself sets no limit: an episo
 
 
 class GymnasiumSlots:
-    """A batch of Gymnasium environments without autoreset: finished slots stand still until they are
-    reset."""
+    """A batch of Gymnasium environments without autoreset: finished slots stand still until they are reset."""
 
     def __init__(self, name: str, slots: int) -> None:
         self.name = name
@@ -47,8 +46,7 @@ class GymnasiumSlots:
         return np.stack([self._reset_one(int(slot), seeds[slot]) for slot in slots])
 
     def step(self, slots: np.ndarray, actions: np.ndarray) -> Step:
-        """One step in these slots; the vector interface steps all or none, so its members are stepped one by
-        one."""
+        """One step in these slots; the vector interface steps all or none, so its members are stepped one by one."""
         count = len(slots)
         observations = np.empty((count, self.observation_dim))
         rewards = np.empty(count)
@@ -89,8 +87,7 @@ def _make(name: str, slots: int, max_steps: int) -> Any:
         )
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         raise InputError(
-            f"environment {name!r} needs a package that is not installed ({error}): install Gymnasium's "
-            f"extra for it, "
+            f"environment {name!r} needs a package that is not installed ({error}): install Gymnasium's extra for it, "
             "such as gymnasium[mujoco]."
         ) from error
 
@@ -98,8 +95,7 @@ def _make(name: str, slots: int, max_steps: int) -> Any:
 def _width(name: str, kind: str, space: Any) -> int:
     if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
         raise InputError(
-            f"environment {name!r} has the {kind} space {space}, but only one-dimensional boxes are "
-            f"supported: "
+            f"environment {name!r} has the {kind} space {space}, but only one-dimensional boxes are supported: "
             "choose an environment with vector observations and continuous actions."
         )
     return int(space.shape[0])

@@ -21,8 +21,7 @@ class Step(NamedTuple):
 
 
 class Environment(Protocol):
-    """A batch of independent episodes. A slot must be reset before its first step and after its episode's
-    end."""
+    """A batch of independent episodes. A slot must be reset before its first step and after its episode's end."""
 
     name: str
     slots: int
@@ -33,8 +32,7 @@ class Environment(Protocol):
     max_steps: int
 
     def reset(self, slots: np.ndarray, generators: Sequence[np.random.Generator]) -> np.ndarray:
-        """Start an episode in each of these slots from its own generator; observations [len(slots), S]
-        float64."""
+        """Start an episode in each of these slots from its own generator; observations [len(slots), S] float64."""
         ...
 
     def step(self, slots: np.ndarray, actions: np.ndarray) -> Step:

@@ -14,8 +14,7 @@ from score_rl.envs.tasks import Task, terminates
 
 
 class Locomotion:
-    """A batch of episodes of one task; the state of every slot lives in arrays, so any subset is one C++
-    call."""
+    """A batch of episodes of one task; the state of every slot lives in arrays, so any subset is one C++ call."""
 
     def __init__(self, task: Task, slots: int, *, physics: str = "d4rl", threads: int | None = None) -> None:
         self.task = task
@@ -42,13 +41,11 @@ class Locomotion:
 
     @property
     def qvel(self) -> np.ndarray:
-        """Velocities of every slot, unclipped, [slots, nv] float64; a view that changes with the next
-        step."""
+        """Velocities of every slot, unclipped, [slots, nv] float64; a view that changes with the next step."""
         return self._state[:, 1 + self.model.nq : 1 + self.model.nq + self.model.nv]
 
     def reset(self, slots: np.ndarray, generators: Sequence[np.random.Generator]) -> np.ndarray:
-        """Start an episode in each of these slots, with the noise Gymnasium would draw from the same
-        generator."""
+        """Start an episode in each of these slots, with the noise Gymnasium would draw from the same generator."""
         for slot, generator in zip(slots, generators, strict=True):
             self.qpos[slot] = self.model.qpos0 + self._position_noise(generator)
             self.qvel[slot] = self._velocity_noise(generator)

@@ -86,12 +86,7 @@ def provenance() -> dict[str, Any]:
         "h5py",
         "safetensors",
     )
-    versions = {}
-    for package in packages:
-        try:
-            versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            versions[package] = "not installed"
+    versions = {package: _version(package) for package in packages}
     devices = jax.local_devices()
     return {
         "code": _code_version(),
@@ -101,6 +96,13 @@ def provenance() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # run from its source without an installation
+        return "not installed"
 
 
 def _code_version() -> str:
@@ -115,7 +117,7 @@ def _code_version() -> str:
             return commit.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")
     except (OSError, subprocess.TimeoutExpired):
         pass  # no git on this machine: the installed version says it
-    return metadata.version("score-rl")
+    return _version("score-rl")
 
 
 class Folder:

@@ -1,0 +1,205 @@
+"""Everything that is wrong with a file, rather than the first thing: what `score data check` prints."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from score_rl.data.dataset import BOUND_TOLERANCE, episode_limit
+from score_rl.data.episodes import split_episodes
+from score_rl.data.files import file_checksum, infer_environment
+from score_rl.data.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata
+from score_rl.envs.tasks import task_of, terminates
+from score_rl.errors import InputError
+
+Level = Literal["error", "warning", "note"]
+MATRICES = ("observations", "next_observations", "actions")
+FLAGS = ("terminals", "timeouts")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing about a file. An error keeps it from being used; a warning makes results doubtful; a note informs."""
+
+    level: Level
+    message: str
+
+
+def check_file(path: Path) -> list[Finding]:
+    """Everything found in a D4RL-format file; errors first. Empty when there is nothing to say."""
+    path = Path(path)
+    try:
+        with open_hdf5(path) as file:
+            findings = list(_check_contents(file, path))
+    except InputError as error:
+        return [Finding("error", str(error))]
+    order = {"error": 0, "warning": 1, "note": 2}
+    return sorted(findings, key=lambda finding: order[finding.level])
+
+
+def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
+    arrays: dict[str, np.ndarray] = {}
+    for key in (*REQUIRED, *OPTIONAL):
+        if key not in file:
+            if key in REQUIRED:
+                yield Finding("error", f"{key} is missing.")
+            continue
+        try:
+            arrays[key] = read_array(file, key, path)
+        except InputError as error:
+            yield Finding("error", str(error))
+    if "next_observations" not in file:
+        yield Finding("note", "next_observations is not stored: the last row of each timed-out episode is dropped.")
+    misshapen = list(_check_shapes(arrays))
+    yield from misshapen
+    if misshapen or not set(REQUIRED) <= set(arrays):
+        return  # what follows compares rows across arrays
+    if len(arrays["rewards"]) == 0:
+        yield Finding("error", "the file is empty: every array has 0 rows.")
+        return
+    yield from _check_infos(file, len(arrays["rewards"]))
+    yield from _check_values(arrays)
+    metadata = read_metadata(file)
+    environment = metadata.environment or infer_environment(path.stem, arrays)
+    if environment is None:
+        yield Finding("note", "the environment is not known: a policy learned from it cannot be judged by acting.")
+    bounds = metadata.action_bounds or ((-1.0, 1.0) if task_of(environment or "") else None)
+    yield from _check_actions(arrays["actions"], bounds)
+    yield from _check_episodes(arrays, environment)
+    yield from _check_published(path)
+
+
+def _check_shapes(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
+    for key, values in arrays.items():
+        dimensions = 2 if key in MATRICES else 1
+        kinds = "biuf" if key in FLAGS else "iuf"
+        if values.ndim != dimensions or values.dtype.kind not in kinds:
+            expected = "a matrix with one row per step" if dimensions == 2 else "one value per step"
+            yield Finding("error", f"{key} is {values.dtype} of shape {values.shape}; {expected} is expected.")
+    counts = {key: len(values) for key, values in arrays.items() if values.ndim}
+    if len(set(counts.values())) > 1:
+        found = ", ".join(f"{key} {count}" for key, count in counts.items())
+        yield Finding("error", f"the arrays differ in rows: {found}.")
+    stored, observed = arrays.get("next_observations"), arrays.get("observations")
+    if stored is not None and observed is not None and stored.shape[1:] != observed.shape[1:]:
+        yield Finding("error", f"next_observations is {stored.shape}, observations {observed.shape}: not alike.")
+
+
+def _check_infos(file: Any, count: int) -> Iterator[Finding]:
+    for key, values in file.get("infos", {}).items():
+        if getattr(values, "shape", (count,))[:1] != (count,):
+            yield Finding("warning", f"infos/{key} has shape {values.shape}, but there are {count} steps.")
+
+
+def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
+    for key, values in arrays.items():
+        if key in FLAGS:
+            odd = ~np.isin(values, (0, 1))
+            if odd.any():
+                yield Finding("error", f"{key} holds values other than true and false {_rows(odd)}.")
+            continue
+        rows = values.reshape(len(values), -1)
+        broken = ~np.isfinite(rows).all(axis=1)
+        if broken.any():
+            yield Finding("error", f"{key} has NaN or infinite values {_rows(broken)}.")
+        constant = np.flatnonzero((rows == rows[0]).all(axis=0))
+        if len(rows) > 1 and len(constant) and key != "next_observations":
+            columns = f" in column {_listed(constant)}" if values.ndim == 2 else ""
+            yield Finding("warning", f"{key} never changes{columns}.")
+
+
+def _check_actions(
+    actions: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | tuple[float, float] | None
+) -> Iterator[Finding]:
+    low, high = bounds or (-1.0, 1.0)
+    outside = np.asarray(((actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)).any(axis=1))
+    if not np.any(outside):
+        return
+    reach = f"actions reach from {np.nanmin(actions):g} to {np.nanmax(actions):g}"
+    if bounds is None:
+        yield Finding("warning", f"{reach} and the file names no bounds: pass --action-bounds LOW HIGH when using it.")
+    else:
+        yield Finding("error", f"{reach}, beyond the bounds {np.min(low):g} to {np.max(high):g}, {_rows(outside)}.")
+
+
+def _check_episodes(arrays: Mapping[str, np.ndarray], environment: str | None) -> Iterator[Finding]:
+    terminals, timeouts = (arrays[key].astype(bool) for key in FLAGS)
+    if not (terminals.any() or timeouts.any()):
+        yield Finding("error", "there is no terminal and no timeout, so episodes cannot be told apart.")
+        return
+    if (terminals & timeouts).any():
+        both = _rows(terminals & timeouts)
+        yield Finding("warning", f"terminal and timeout are both set {both}; the terminal counts.")
+    episodes = split_episodes(terminals, timeouts)
+    lengths = episodes[:, 1] - episodes[:, 0]
+    ends = terminals | timeouts
+    if not ends[-1]:
+        yield Finding("note", f"the last episode is partial: {lengths[-1]} steps with neither terminal nor timeout.")
+    yield from _check_lengths(episodes, timeouts & ~terminals, environment)
+    if "next_observations" in arrays:
+        yield from _check_continuity(arrays["observations"], arrays["next_observations"], ends)
+        yield from _check_rule(arrays["next_observations"], terminals, environment)
+
+
+def _check_lengths(episodes: np.ndarray, cut: np.ndarray, environment: str | None) -> Iterator[Finding]:
+    limit = episode_limit(environment)
+    if limit is None:
+        return
+    lengths = episodes[:, 1] - episodes[:, 0]
+    long = lengths > limit
+    if long.any():
+        starts = _listed(episodes[long, 0])
+        yield Finding(
+            "warning",
+            f"{long.sum()} episodes are longer than {environment}'s {limit} steps (the longest {lengths.max()}), "
+            f"starting in row {starts}: is an end not marked?",
+        )
+    short = int((cut[episodes[:, 1] - 1] & (lengths < limit)).sum())
+    if short:
+        yield Finding("note", f"{short} episodes were cut by a timeout before {environment}'s {limit} steps.")
+
+
+def _check_continuity(observations: np.ndarray, stored: np.ndarray, ends: np.ndarray) -> Iterator[Finding]:
+    differs = ~np.isclose(stored[:-1], observations[1:], rtol=1e-4, atol=1e-5, equal_nan=True).all(axis=1)
+    broken = differs & ~ends[:-1]
+    if broken.any():
+        yield Finding(
+            "warning",
+            f"next_observations is not the following row's observation inside an episode {_rows(broken)}: "
+            "is an end not marked, or are rows out of order?",
+        )
+
+
+def _check_rule(stored: np.ndarray, terminals: np.ndarray, environment: str | None) -> Iterator[Finding]:
+    task = task_of(environment or "")
+    if task is None:
+        return
+    ended = np.asarray(terminates(task, stored))
+    for wrong, words in (
+        (ended & ~terminals, "are not terminal although their next observation ends"),
+        (terminals & ~ended, "are terminal although their next observation does not end"),
+    ):
+        if wrong.any():
+            yield Finding("warning", f"rows that {words} a {task} episode: {_rows(wrong)}.")
+
+
+def _check_published(path: Path) -> Iterator[Finding]:
+    from score_rl.data.d4rl import d4rl_table
+
+    for name, facts in d4rl_table().items():
+        if facts.url.endswith(f"/{path.name}"):
+            same = path.stat().st_size == facts.bytes and file_checksum(path) == facts.sha256
+            words = "is the published file" if same else "has the name of the published file but not its contents"
+            yield Finding("note" if same else "warning", f"{path.name} {words} of d4rl:{name}.")
+
+
+def _rows(where: np.ndarray) -> str:
+    rows = np.flatnonzero(where)
+    return f"in {len(rows)} of {len(where)} rows ({_listed(rows)})"
+
+
+def _listed(numbers: np.ndarray, shown: int = 5) -> str:
+    listed = ", ".join(str(number) for number in numbers[:shown])
+    return f"{listed}, ..." if len(numbers) > shown else listed

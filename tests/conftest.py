@@ -1,0 +1,22 @@
+"""Settings that hold in every test."""
+
+import os
+
+import jax
+import pytest
+
+# A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory):
+    """Data sets built by tests go to a folder of their own, shared by all of them, command lines included."""
+    before = os.environ.get("SCORE_RL_CACHE")
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["SCORE_RL_CACHE"] = str(folder)
+    yield folder
+    if before is None:
+        del os.environ["SCORE_RL_CACHE"]
+    else:
+        os.environ["SCORE_RL_CACHE"] = before

@@ -1,0 +1,157 @@
+"""SCORE against a plain float64 transcription of the paper's equations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from score_rl.algorithms import score
+from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.nets.perceptron import count_parameters
+from tests.parity.score_reference import Net, ScoreReference
+
+OBSERVATIONS, ACTIONS, ROWS = 17, 6, 64
+
+
+def cast(tree, dtype):
+    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
+
+
+def reference_of(config, state, **options):
+    critics = [
+        Net([w[i] for w in state.critics.weights], [b[i] for b in state.critics.biases]) for i in range(config.critics)
+    ]
+    actor = Net(state.actor.weights, state.actor.biases)
+    return ScoreReference(
+        actor, critics, beta=config.beta, bc_decay=config.bc_decay, bc_decay_every=config.bc_decay_every,
+        delay=config.actor_delay, first=config.first_actor_step, bc_norm=config.bc_norm,
+        divisor=config.critic_divisor, **options,
+    )  # fmt: skip
+
+
+def batches(updates, size, seed=0):
+    rng = np.random.default_rng(seed)
+    for _ in range(updates):
+        yield {
+            "s": rng.normal(size=(size, OBSERVATIONS)),
+            "a": rng.uniform(-1, 1, (size, ACTIONS)),
+            "r": rng.uniform(0, 1, size),
+            "s2": rng.normal(size=(size, OBSERVATIONS)),
+            "terminal": (rng.uniform(size=size) < 0.2).astype(float),
+            "rows": rng.integers(0, ROWS, size),
+        }
+
+
+def largest_difference(config, state, reference):
+    """Relative, in the Euclidean norm, over every array of every network."""
+    worst = 0.0
+    pairs = [(state.actor, reference.actor), (state.target_actor, reference.target_actor)]
+    for net, expected in pairs:
+        arrays = [p for pair in zip(net.weights, net.biases, strict=True) for p in pair]
+        for p, e in zip(arrays, expected.parameters, strict=True):
+            worst = max(worst, np.linalg.norm(p - e) / np.linalg.norm(e))
+    stacked = [(state.critics, reference.critics), (state.target_critics, reference.target_critics)]
+    for net, members in stacked:
+        arrays = [p for pair in zip(net.weights, net.biases, strict=True) for p in pair]
+        for i in range(config.critics):
+            for p, e in zip(arrays, members[i].parameters, strict=True):
+                worst = max(worst, np.linalg.norm(p[i] - e) / np.linalg.norm(e))
+    return worst
+
+
+def run_both(config, dtype, updates=20, size=100):
+    state = cast(score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(3)), dtype)
+    masks = None
+    if config.bootstrap_keep < 1:
+        masks = np.asarray(score.bootstrap_mask(config, state, jnp.arange(ROWS)), dtype=np.float64)
+    reference = reference_of(config, state, masks=masks)
+    step = jax.jit(score.update, static_argnums=4)
+    start = state
+    for number, batch in enumerate(batches(updates, size)):
+        key = jax.random.fold_in(jax.random.key(9), number)
+        noise = np.asarray(jax.random.normal(key, (size, ACTIONS), dtype), dtype=np.float64)
+        # Both sides get the very same numbers: those that the narrower type can hold.
+        exact = {name: np.asarray(value, dtype=dtype) for name, value in batch.items() if name != "rows"}
+        inputs = Batch(
+            exact["s"], exact["a"], exact["r"], exact["s2"], exact["terminal"], jnp.asarray(batch["rows"])
+        )  # fmt: skip
+        state, _ = step(config, state, inputs, key, number % config.actor_delay)
+        wide = {name: value.astype(np.float64) for name, value in exact.items()}
+        reference.update(**wide, noise=noise, rows=batch["rows"])
+    moved = np.linalg.norm(state.actor.weights[0] - start.actor.weights[0])
+    assert moved > 1e-3, "the actor did not move, so agreement would mean nothing"
+    return largest_difference(config, state, reference)
+
+
+def test_twenty_updates_agree_in_float64():
+    with jax.enable_x64(True):
+        assert run_both(score.Config(bc_decay_every=4), jnp.float64) < 1e-10
+
+
+def test_twenty_updates_agree_in_float32():
+    assert run_both(score.Config(bc_decay_every=4), jnp.float32) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"first_actor_step": "delay"},
+        {"bc_norm": "sum"},
+        {"critic_divisor": "mask+1"},
+        {"bootstrap_keep": 0.7},
+        {"bootstrap_keep": 0.5, "critic_divisor": "mask+1"},
+        {"actor_delay": 3, "critics": 3},
+        {"actor_delay": 1, "beta": 2.0},
+        {"hidden": (24, 16, 8)},
+    ],
+    ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()),
+)
+def test_every_disputed_option_agrees(options):
+    settings = {"hidden": (32, 24), "bc_decay_every": 3} | options
+    with jax.enable_x64(True):
+        assert run_both(score.Config(**settings), jnp.float64, updates=9, size=32) < 1e-10
+
+
+def test_the_reference_notices_a_wrong_penalty():
+    """The comparison can fail: with another β on one side it does."""
+    with jax.enable_x64(True):
+        config = score.Config(hidden=(32, 24))
+        state = cast(score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(3)), jnp.float64)
+        reference = reference_of(score.Config(hidden=(32, 24), beta=0.3), state)
+        batch = next(batches(1, 32))
+        key = jax.random.key(9)
+        noise = np.asarray(jax.random.normal(key, (32, ACTIONS), jnp.float64))
+        inputs = Batch(batch["s"], batch["a"], batch["r"], batch["s2"], batch["terminal"], jnp.asarray(batch["rows"]))
+        state, _ = score.update(config, state, inputs, key, 0)
+        reference.update(**batch, noise=noise)
+        assert largest_difference(config, state, reference) > 1e-9
+
+
+def test_spectral_norm_divides_by_the_largest_singular_value():
+    config = score.Config(spectral_norm=True, hidden=(24, 16))
+    state = score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
+    normalised = score.normalise_layer(state.critics, 1, state.power[0])
+    largest = np.linalg.svd(np.asarray(normalised.weights[1]), compute_uv=False)[:, 0]
+    np.testing.assert_allclose(largest, 1.0, rtol=2e-3)  # 15 steps of power iteration
+    np.testing.assert_array_equal(normalised.weights[0], state.critics.weights[0])
+    batch = next(batches(1, 32))
+    inputs = Batch(*(jnp.asarray(batch[k], jnp.float32) for k in ("s", "a", "r", "s2", "terminal")), batch["rows"])
+    after, metrics = score.update(config, state, inputs, jax.random.key(1), 0)
+    assert np.isfinite(metrics["critic_loss"])
+    assert not np.allclose(after.power, state.power)
+
+
+def test_bootstrap_mask_depends_on_the_row_alone():
+    config = score.Config(bootstrap_keep=0.5, hidden=(8, 8))
+    state = score.init(config, Shapes(3, 2), jax.random.key(0))
+    rows = jnp.asarray([5, 9, 5, 1])
+    mask = score.bootstrap_mask(config, state, rows)
+    np.testing.assert_array_equal(mask[:, 0], mask[:, 2])
+    np.testing.assert_array_equal(mask, score.bootstrap_mask(config, state, rows[::-1])[:, ::-1])
+    many = score.bootstrap_mask(config, state, jnp.arange(4000))
+    assert abs(float(many.mean()) - 0.5) < 0.02
+
+
+def test_parameter_count_is_the_papers():
+    state = score.init(score.Config(), Shapes(17, 6), jax.random.key(0))
+    assert count_parameters(state.actor, state.critics, state.target_actor, state.target_critics) == 865_814
