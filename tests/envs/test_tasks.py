@@ -28,12 +28,13 @@ def test_task_of_a_name(name: str, task: str | None) -> None:
 def test_normalised_score_is_0_at_random_and_100_at_expert() -> None:
     for task in TASKS.values():
         ends = normalised_score(task.name, np.array([task.random_return, task.expert_return]))
-        np.testing.assert_allclose(ends, [0.0, 100.0], atol=1e-12)
+        assert ends == pytest.approx(np.array([0.0, 100.0]))
         assert reference_span(task.name) == pytest.approx(task.expert_return - task.random_return)
 
 
 def test_normalised_score_of_a_published_mean() -> None:
-    np.testing.assert_allclose(normalised_score("hopper-medium-v2", np.array([1422.056])), [44.32], atol=0.01)
+    score = normalised_score("hopper-medium-v2", np.array([1422.056]))
+    assert score == pytest.approx(np.array([44.32]), abs=0.01)
 
 
 def test_no_reference_no_score() -> None:

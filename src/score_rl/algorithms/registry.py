@@ -7,6 +7,9 @@ from score_rl.errors import unknown_name
 
 MODULES = {
     "score": "score_rl.algorithms.score",
+    "bc": "score_rl.algorithms.bc",
+    "td3-bc": "score_rl.algorithms.td3_bc",
+    "iql": "score_rl.algorithms.iql",
 }
 
 

@@ -191,8 +191,10 @@ def _check_published(path: Path) -> Iterator[Finding]:
     for name, facts in d4rl_table().items():
         if facts.url.endswith(f"/{path.name}"):
             same = path.stat().st_size == facts.bytes and file_checksum(path) == facts.sha256
-            words = "is the published file" if same else "has the name of the published file but not its contents"
-            yield Finding("note" if same else "warning", f"{path.name} {words} of d4rl:{name}.")
+            words = "is" if same else "has the name of"
+            tail = "" if same else " but not its contents"
+            message = f"{path.name} {words} d4rl:{name}'s published file{tail}."
+            yield Finding("note" if same else "warning", message)
 
 
 def _rows(where: np.ndarray) -> str:

@@ -30,7 +30,8 @@ def load_file(
     recorded = read_hdf5(path)
     metadata = recorded.metadata
     judged_in = environment or metadata.environment or infer_environment(path.stem, recorded.arrays)
-    bounds = action_bounds or metadata.action_bounds or _known_bounds(name, judged_in, recorded.arrays)
+    stated = metadata.action_bounds if environment is None else None
+    bounds = action_bounds or stated or _known_bounds(name, judged_in, recorded.arrays)
     source = {
         "kind": name.partition(":")[0] if ":" in name else "file",
         "path": str(path),
@@ -48,8 +49,9 @@ def load_file(
 
 def infer_environment(stem: str, arrays: Mapping[str, np.ndarray]) -> str | None:
     """The task whose name is in the file's name and whose dimensions the arrays have; None if there is none."""
+    plain = stem.lower().replace("_", "").replace("-", "")
     for task in TASKS.values():
-        if task.name in stem.lower() and _widths(arrays) == (task.observation_dim, task.action_dim):
+        if task.name in plain and _widths(arrays) == (task.observation_dim, task.action_dim):
             return task.name
     return None
 
@@ -114,8 +116,8 @@ def _shortened(name: str, arrays: Mapping[str, np.ndarray], count: int) -> dict[
     total = min((len(values) for values in arrays.values() if values.ndim), default=0)
     if count > total:
         raise InputError(f"{name} has {total} transitions, but {count} were asked for: ask for at most {total}.")
-    if count == total:
-        return dict(arrays)
+    if count == total or any(values.shape[:1] != (total,) for values in arrays.values()):
+        return dict(arrays)  # all of it, or arrays that disagree, which the checks after this will say
     episodes = split_episodes(arrays["terminals"].astype(bool), arrays["timeouts"].astype(bool))
     rows, cut = spread_rows(episodes, count)
     short = {key: values[rows] for key, values in arrays.items()}

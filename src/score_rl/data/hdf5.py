@@ -122,9 +122,8 @@ def write_hdf5(
 
 
 def _text(file: Any, key: str) -> str | None:
-    if f"metadata/{key}" not in file:
-        return None
-    value = file[f"metadata/{key}"][()]
+    item = file.get(f"metadata/{key}")
+    value = item[()] if hasattr(item, "shape") else None
     return value.decode() if isinstance(value, bytes) else None
 
 

@@ -27,6 +27,7 @@ class GymnasiumSlots:
             self.observation_dim = _width(name, "observation", self._vector.single_observation_space)
             self.action_dim = _width(name, "action", self._vector.single_action_space)
             self.action_low, self.action_high = _bounds(name, self._vector.single_action_space)
+            self._vector.reset(seed=0)  # a masked reset gives all observations, so all must have one
         except InputError:
             self.close()
             raise
@@ -40,10 +41,8 @@ class GymnasiumSlots:
             seeds[slot] = int(generator.integers(2**31))
         mask = np.zeros(self.slots, dtype=np.bool_)
         mask[slots] = True
-        if mask.all():  # the first reset has to be a whole one: masked ones keep the others' observations
-            observations, _ = self._vector.reset(seed=seeds)
-            return np.asarray(observations, dtype=np.float64)[slots]
-        return np.stack([self._reset_one(int(slot), seeds[slot]) for slot in slots])
+        observations, _ = self._vector.reset(seed=seeds, options={"reset_mask": mask})
+        return np.asarray(observations, dtype=np.float64)[slots]
 
     def step(self, slots: np.ndarray, actions: np.ndarray) -> Step:
         """One step in these slots; the vector interface steps all or none, so its members are stepped one by one."""
@@ -60,10 +59,6 @@ class GymnasiumSlots:
 
     def close(self) -> None:
         self._vector.close()
-
-    def _reset_one(self, slot: int, seed: int | None) -> np.ndarray:
-        observation, _ = self._vector.envs[slot].reset(seed=seed)
-        return np.asarray(observation, dtype=np.float64)
 
 
 def _find(name: str) -> Any:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -114,7 +114,8 @@ def _code_version() -> str:
         if top.returncode == 0 and (Path(top.stdout.strip()) / "src" / "score_rl").is_dir():
             commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10)
             changed = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, timeout=10)
-            return commit.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")
+            if commit.returncode == 0:
+                return commit.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")
     except (OSError, subprocess.TimeoutExpired):
         pass  # no git on this machine: the installed version says it
     return _version("score-rl")
@@ -206,16 +207,20 @@ class MetricsWriter:
         self._folder = folder
         self._tensorboard = tensorboard
         self._boards: dict[str, Any] = {}
+        self._file: BinaryIO | None = None
         self.reopen()
 
     def reopen(self) -> None:
         """After the table was rewritten: append to the new file."""
+        if self._file is not None:
+            self._file.close()
         if not self._folder.metrics_path.exists():
             write_whole(self._folder.metrics_path, _csv([COLUMNS]))
         self._file = self._folder.metrics_path.open("ab")
 
     def write(self, rows: Iterable[Row]) -> None:
         rows = list(rows)
+        assert self._file is not None
         try:
             self._file.write(_csv(rows))
             self._file.flush()
@@ -238,7 +243,8 @@ class MetricsWriter:
         return self._boards[run]
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
         for board in self._boards.values():
             board.close()
 

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 
 from score_rl.errors import InputError
 from score_rl.theory.mdp import FiniteMDP, check_policy, occupancy
-from score_rl.theory.precision import double_precision, namespace, to_numpy
+from score_rl.theory.precision import double_precision, map_over_sets, namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,20 +88,22 @@ def draw_counts(mdp: FiniteMDP, behaviour: np.ndarray, size: int, sets: int, see
     if size < 1 or sets < 1:
         raise InputError(f"asked for {sets} data sets of {size} samples; expected at least one of each.")
     joint = data_distribution(mdp, behaviour)
-    edges = np.cumsum(joint.ravel())
+    cells = np.flatnonzero(joint)
     with double_precision():
         import jax
         import jax.numpy as jnp
 
-        bounds = jnp.asarray(edges / edges[-1])
+        shares = jnp.asarray(joint.ravel()[cells] / joint.sum())
+        keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(seed), sets)))
 
         def one(key: Any) -> Any:
-            cells = jnp.searchsorted(bounds, jax.random.uniform(key, (size,), jnp.float64), side="right")
-            return jnp.zeros(bounds.shape[0]).at[cells].add(1.0)
+            # N independent samples fill the cells (s, a, s') multinomially, whatever N costs to draw one by one.
+            return jax.random.multinomial(jax.random.wrap_key_data(key), float(size), shares)
 
-        keys = jax.random.split(jax.random.key(seed), sets)
-        drawn = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=min(sets, 64)))(keys)
-        return to_numpy(drawn).reshape(sets, *joint.shape)
+        drawn = map_over_sets(one, keys)
+    counts = np.zeros((sets, joint.size))
+    counts[:, cells] = drawn
+    return counts.reshape(sets, *joint.shape)
 
 
 def empirical_model(counts: Float[Any, "S A S"], reward: Float[Any, "S A"], gamma: float) -> EmpiricalModel:

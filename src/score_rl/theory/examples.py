@@ -56,31 +56,30 @@ def gridworld(width: int = 4, gamma: float = 0.9, slip: float = 0.1) -> FiniteMD
     return FiniteMDP(P, R, gamma, np.eye(n)[0], name="gridworld")
 
 
-def lucky_green_lights(routes: int = 8, lights: int = 3, green: float = 0.75, gamma: float = 0.9) -> FiniteMDP:
+def lucky_green_lights(routes: int = 5, lights: int = 3, green: float = 0.75, gamma: float = 0.8) -> FiniteMDP:
     """The motivating example of section 3.1.
 
-    A vehicle leaves the depot (state 0) by the avenue (action 0: always a decent journey) or by one of
-    `routes` side streets, each with `lights` traffic lights in a row. A side street is fast only if every
-    light is green, with probability green^lights; a single red light makes it slow. The avenue is better
-    on average, but a side street that a few drives found all green looks better than it is.
+    A vehicle leaves the depot (state 0) by one of `routes` side streets or by the avenue (the last action, so
+    that ties never favour it). The avenue is always a decent journey. A side street has `lights` traffic
+    lights in a row and is fast only if every one is green, with probability green^lights; one red light makes
+    it slow. The avenue is better on average, but a side street that a few drives found all green looks better.
     """
     if routes < 1 or lights < 1 or not 0.0 < green < 1.0:
         raise InputError(f"expected routes, lights ≥ 1 and 0 < green < 1, got {routes}, {lights}, {green}.")
-    avenue, fast, slow, arrived = 1, 2, 3, 4
-    first_light = 5
+    avenue, fast, slow, arrived, first_light = 1, 2, 3, 4, 5
     n = first_light + routes * lights
     P = np.zeros((n, routes + 1, n))
     R = np.zeros((n, routes + 1))
-    P[0, 0, avenue] = 1.0
+    P[0, routes, avenue] = 1.0
     for route in range(routes):
         light = first_light + route * lights
-        P[0, route + 1, light] = 1.0
+        P[0, route, light] = 1.0
         for i in range(lights):
             P[light + i, :, fast if i == lights - 1 else light + i + 1] = green
             P[light + i, :, slow] = 1.0 - green
     P[[avenue, fast, slow, arrived], :, arrived] = 1.0
     # The avenue takes as long as a lucky street, so its reward is discounted to the same moment.
-    R[avenue], R[fast], R[slow] = 0.65 * gamma**lights, 1.0, 0.2
+    R[avenue], R[fast], R[slow] = 0.7 * gamma**lights, 1.0, 0.2
     return FiniteMDP(P, R, gamma, np.eye(n)[0], name="lucky green lights")
 
 
@@ -103,5 +102,5 @@ def cautious_driver(mdp: FiniteMDP, avenue: float = 0.9) -> np.ndarray:
     policy = np.zeros((mdp.states, mdp.actions))
     policy[:, 0] = 1.0
     policy[0] = (1.0 - avenue) / (mdp.actions - 1)
-    policy[0, 0] = avenue
+    policy[0, -1] = avenue
     return policy

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from score_rl.errors import InputError
-from score_rl.theory.precision import namespace
+from score_rl.theory.precision import namespace, solve
 
 SUM_TOLERANCE = 1e-9  # how far a distribution may be from summing to one
 SWITCH_TOLERANCE = 1e-12  # policy iteration changes an action only for a gain above rounding
@@ -110,7 +110,7 @@ def policy_value(model: Model, policy: Float[Any, "S A"]) -> Float[Any, " S"]:
     """V^π = (I - γ P_π)^{-1} r_π, by one linear solve."""
     xp = namespace(model.P, policy)
     reward = (policy * model.R).sum(-1)
-    return xp.linalg.solve(xp.eye(reward.shape[0]) - model.gamma * state_transitions(model, policy), reward)
+    return solve(xp.eye(reward.shape[0]) - model.gamma * state_transitions(model, policy), reward)
 
 
 def action_value(model: Model, value: Float[Any, " S"]) -> Float[Any, "S A"]:
@@ -122,7 +122,7 @@ def visitation(model: Model, policy: Float[Any, "S A"], start: Float[Any, " S"])
     """Σ_t γ^t Pr_π(s_t = s, a_t = a | s_0 ~ start), so that Σ_t γ^t E_π[g(s_t, a_t)] is a plain inner product."""
     xp = namespace(model.P, policy, start)
     system = xp.eye(start.shape[0]) - model.gamma * state_transitions(model, policy).T
-    return xp.linalg.solve(system, start)[:, None] * policy
+    return solve(system, start)[:, None] * policy
 
 
 def occupancy(model: Model, policy: Float[Any, "S A"], start: Float[Any, " S"]) -> Float[Any, "S A"]:
@@ -170,7 +170,7 @@ def optimality_fixed_point(
         action = xp.minimum(choice, n_actions - 1)
         gain = xp.where(stopped, stop_value, reward[rows, action])
         follow = xp.where(stopped[:, None], 0.0, model.P[rows, action])
-        return xp.linalg.solve(xp.eye(n_states) - model.gamma * follow, gain)
+        return solve(xp.eye(n_states) - model.gamma * follow, gain)
 
     def improve(choice: Any) -> tuple[Any, Any]:
         options = candidates(evaluate(choice))

@@ -31,6 +31,47 @@ def namespace(*arrays: Any) -> Any:
     return np
 
 
+def solve(matrix: Any, rhs: Any) -> Any:
+    """x with matrix·x = rhs (a vector or columns), for I - γP_π, its transpose, or a positive definite matrix.
+
+    NumPy's solver for NumPy arrays. Under JAX, elimination without pivoting: diagonal dominance or positive
+    definiteness makes it stable, it batches into plain array operations, and batched LAPACK calls inside concurrent loops can wait
+    for each other forever on a machine with two cores.
+    """
+    xp = namespace(matrix, rhs)
+    if xp is np:
+        return np.linalg.solve(matrix, rhs)
+    import jax
+
+    def eliminate(i: Any, system: Any) -> Any:
+        row = system[i] / system[i, i]
+        return (system - system[:, i][:, None] * row[None, :]).at[i].set(row)
+
+    columns = rhs[:, None] if rhs.ndim == 1 else rhs
+    system = xp.concatenate([matrix, columns], axis=1)
+    solution = jax.lax.fori_loop(0, matrix.shape[0], eliminate, system)[:, matrix.shape[0] :]
+    return solution[:, 0] if rhs.ndim == 1 else solution
+
+
+def map_over_sets(function: Any, sets: Any, chunk: int = 128) -> Any:
+    """`function` over the leading axis of `sets`: compiled once, mapped in chunks so that memory stays small."""
+    with double_precision():
+        import jax
+        import jax.numpy as jnp
+
+        count = len(sets)
+        chunk = min(chunk, count)
+        program = jax.jit(jax.vmap(function))
+        parts = []
+        for start in range(0, count, chunk):
+            part = np.asarray(sets[start : start + chunk])
+            kept = len(part)
+            if kept < chunk:  # the last chunk is filled up, so that no second program is compiled
+                part = np.concatenate([part, np.repeat(part[-1:], chunk - kept, axis=0)])
+            parts.append(jax.tree.map(lambda x, kept=kept: np.asarray(x)[:kept], program(jnp.asarray(part))))
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
 def to_numpy(tree: Any) -> Any:
     """The same tree with NumPy leaves, safe to keep after the scope of double precision has closed."""
     import jax

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from score_rl.errors import InputError
 from score_rl.theory.mdp import FiniteMDP, Model, action_value, greedy, optimality_fixed_point, state_transitions
-from score_rl.theory.precision import namespace
+from score_rl.theory.precision import namespace, solve
 
 TINY = 1e-300  # below every probability that float64 can tell from zero; keeps 0·log 0 = 0
 
@@ -44,7 +44,7 @@ def regularised_value(
     """V_λ^π = (I - γ P_π)^{-1} (r_π - λ KL(π ‖ π_0))."""
     xp = namespace(model.P, pi, weight)
     reward = (pi * model.R).sum(-1) - weight * kl(pi, pi_0)
-    return xp.linalg.solve(xp.eye(reward.shape[0]) - model.gamma * state_transitions(model, pi), reward)
+    return solve(xp.eye(reward.shape[0]) - model.gamma * state_transitions(model, pi), reward)
 
 
 def regularised_action_value(

@@ -1,0 +1,191 @@
+r"""BCQ: batch-constrained Q-learning (Fujimoto, Meger and Precup, 2019).
+
+A conditional VAE learns which actions the data takes in a state (`nets/vae.py`). The policy is a choice: candidates
+â from the VAE, each moved by at most Φ by a perturbation network ξ, and the critic picks the best.
+
+    ξ(s, â) = clip(â + Φ·tanh(net(s, â)), ±1)
+    y = r + γ·(1 - terminal)·max_j [λ·min_i Q'_i(s', ξ'(s', â_j)) + (1 - λ)·max_i Q'_i(s', ξ'(s', â_j))],  j = 1..n
+    L(Q_i) = E[(Q_i(s, a) - y)²]
+    L(ξ) = -E[Q_1(s, ξ(s, â))]
+    π(s) = argmax_j Q_1(s, ξ(s, â_j)),  j = 1..100
+
+The weighted minimum is the soft clipped double Q. In each update the VAE moves first, then the critics by the new
+VAE, then ξ by both, then the targets.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
+from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
+from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.vae import ActionVAE, vae_loss
+
+
+@config
+class Config:
+    perturbation: float = setting(0.05, "Φ, the furthest a candidate is moved (paper)")
+    soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (paper)")
+    kl_weight: float = setting(0.5, "weight of the VAE's KL term (published code)")
+    discount: float = setting(0.99, "γ (paper)")
+    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
+    critic_learning_rate: float = setting(1e-3, "Adam's learning rate for the critics (published code)")
+    actor_learning_rate: float = setting(1e-3, "Adam's learning rate for the perturbation (published code)")
+    vae_learning_rate: float = setting(1e-3, "Adam's learning rate for the VAE (published code)")
+    target_samples: int = setting(10, "n, candidates in each next state (paper)")
+    acting_samples: int = setting(100, "candidates when acting (published code)")
+    hidden: tuple[int, ...] = setting((400, 300), "widths of the hidden layers of perturbation and critics (paper)")
+    vae_hidden: tuple[int, ...] = setting((750, 750), "widths of the VAE's hidden layers (paper)")
+    latent_per_action: int = setting(2, "latent dimensions per action dimension (published code)")
+    batch_size: int = setting(100, "transitions per update (paper)")
+    normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
+    reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
+
+    def check(self) -> None:
+        for name in ("target_samples", "acting_samples", "latent_per_action", "batch_size"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
+        require(0 <= self.soft_clipping <= 1, f"soft_clipping is {self.soft_clipping}; it must be between 0 and 1.")
+        for name in ("hidden", "vae_hidden"):
+            widths = getattr(self, name)
+            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 256,256.")
+            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
+
+
+class State(NamedTuple):
+    actor: Perceptron  # the perturbation
+    critics: Perceptron  # every array with a leading axis of length 2
+    target_actor: Perceptron
+    target_critics: Perceptron
+    vae: ActionVAE
+    actor_optimiser: OptimiserState
+    critic_optimiser: OptimiserState
+    vae_optimiser: OptimiserState
+    step: Int[Array, ""]
+
+
+class Policy(NamedTuple):
+    """What acting needs."""
+
+    actor: Perceptron
+    critic: Perceptron  # the first
+    vae: ActionVAE
+
+
+def candidates(
+    config: Config,
+    vae: ActionVAE,
+    actor: Perceptron,
+    observations: Float[Array, "batch observation"],
+    noise: Float[Array, "samples batch latent"],
+) -> Float[Array, "samples batch action"]:
+    """ξ(s, â) for proposals â of the VAE; `noise` is standard normal."""
+    proposed = jnp.tanh(vae.propose(observations, noise))
+    moved = config.perturbation * jnp.tanh(on_many(actor, observations, proposed))
+    return jnp.clip(proposed + moved, -1, 1)
+
+
+def critic_loss(
+    critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "samples batch latent"]
+) -> tuple[Float[Array, ""], Metrics]:
+    """The sum of both critics' errors."""
+    next_actions = candidates(config, state.vae, state.target_actor, batch.next_observations, noise)
+    next_values = values_of_many(state.target_critics, batch.next_observations, next_actions)
+    best = soft_clipped(next_values, config.soft_clipping).max(axis=0)
+    targets = batch.rewards + config.discount * (1 - batch.terminals) * best
+    q = values(critics, batch.observations, batch.actions)
+    losses = ((q - targets[None]) ** 2).mean(axis=1)
+    return losses.sum(), {"critic_loss": losses.mean(), "q": q.mean(), "q_target": targets.mean()}
+
+
+def actor_loss(
+    actor: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "one batch latent"]
+) -> tuple[Float[Array, ""], Metrics]:
+    actions = candidates(config, state.vae, actor, batch.observations, noise)[0]
+    q = member(state.critics, 0)(jnp.concatenate([batch.observations, actions], axis=-1)).mean()
+    return -q, {"q_policy": q}
+
+
+def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
+    """VAE, critics, perturbation and targets, in this order."""
+    shape, dtype = (batch.rewards.size, state.vae.latent), batch.actions.dtype
+    vae_key, critic_key, actor_key = jax.random.split(key, 3)
+
+    noise = jax.random.normal(vae_key, shape, dtype)
+    gradients, metrics = jax.grad(vae_loss, has_aux=True)(
+        state.vae, batch.observations, batch.actions, noise, config.kl_weight
+    )
+    vae, optimiser = adam_step(state.vae, gradients, state.vae_optimiser, config.vae_learning_rate)
+    state = state._replace(vae=vae, vae_optimiser=optimiser)
+
+    noise = jax.random.normal(critic_key, (config.target_samples, *shape), dtype)
+    gradients, more = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
+    critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
+    state = state._replace(critics=critics, critic_optimiser=optimiser)
+    metrics |= more
+
+    noise = jax.random.normal(actor_key, (1, *shape), dtype)
+    gradients, more = jax.grad(actor_loss, has_aux=True)(state.actor, config, state, batch, noise)
+    actor, optimiser = adam_step(state.actor, gradients, state.actor_optimiser, config.actor_learning_rate)
+    state = state._replace(
+        actor=actor,
+        actor_optimiser=optimiser,
+        target_actor=move_towards(state.target_actor, actor, config.tau),
+        target_critics=move_towards(state.target_critics, state.critics, config.tau),
+        step=state.step + 1,
+    )
+    return state, metrics | more
+
+
+def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
+    critic_key, actor_key, vae_key = jax.random.split(key, 3)
+    width = shapes.observation + shapes.action
+    critics = Perceptron.init(critic_key, (width, *config.hidden, 1), members=2)
+    actor = Perceptron.init(actor_key, (width, *config.hidden, shapes.action))
+    latent = config.latent_per_action * shapes.action
+    vae = ActionVAE.init(vae_key, shapes.observation, shapes.action, latent, config.vae_hidden)
+    return State(
+        actor=actor,
+        critics=critics,
+        target_actor=actor,
+        target_critics=critics,
+        vae=vae,
+        actor_optimiser=adam_init(actor),
+        critic_optimiser=adam_init(critics),
+        vae_optimiser=adam_init(vae),
+        step=jnp.zeros((), jnp.int32),
+    )
+
+
+def act(
+    config: Config,
+    policy: Policy,
+    observations: Float[Array, "batch observation"],
+    key: PRNGKeyArray | None = None,
+) -> Float[Array, "batch action"]:
+    """The best of many candidates. Without a key every state gets the same latents: π is then a function of s."""
+    rows = 1 if key is None else len(observations)
+    noise = jax.random.normal(
+        jax.random.key(0) if key is None else key, (config.acting_samples, rows, policy.vae.latent), observations.dtype
+    )
+    noise = jnp.broadcast_to(noise, (config.acting_samples, len(observations), policy.vae.latent))
+    actions = candidates(config, policy.vae, policy.actor, observations, noise)
+    return best_of(actions, on_many(policy.critic, observations, actions)[..., 0])
+
+
+ALGORITHM = Algorithm(
+    name="bcq",
+    title="BCQ",
+    summary="the best of candidates that a VAE of the data proposes",
+    Config=Config,
+    init=init,
+    update=update,
+    policy=lambda state: Policy(state.actor, member(state.critics, 0), state.vae),
+    act=act,
+    characteristics=("policy-constrained",),
+    headline=("q", "vae_error"),
+)

@@ -1,0 +1,92 @@
+r"""EDAC: ensemble-diversified actor-critic (An et al., 2021).
+
+SAC-N whose critics are also asked to disagree about the direction in which the data's action should change, so
+that fewer of them are as pessimistic about other actions:
+
+    L = Σ_i E[(Q_i(s, a) - y)²] + η·E[1/(N-1)·Σ_{i≠j} ⟨g_i, g_j⟩],    g_i = ∇_a Q_i(s, a)/(‖∇_a Q_i(s, a)‖ + 1e-10)
+
+Everything else is SAC-N. The double sum is computed as ‖Σ_i g_i‖² - Σ_i ‖g_i‖², without any pair.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from score_rl.algorithms import sac_n
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, config, setting
+from score_rl.algorithms.sac_n import Draws, State, draw, init, squared_error, target, uncertainty
+from score_rl.algorithms.soft_actor import act
+from score_rl.nets.perceptron import Perceptron
+
+__all__ = ["ALGORITHM", "Config", "Draws", "State", "critic_loss", "diversity_loss", "draw", "init", "update"]
+
+_TINY = 1e-10  # published code
+
+
+@config
+class Config(sac_n.Config):
+    eta: float = setting(1.0, "η, weight of the diversity of gradients (paper: 0, 1 or 5 per data set, as presets)")
+    critics: int = setting(10, "N, number of critics (paper: 10, and 50 for hopper, as a preset)")
+
+
+def values_and_action_gradients(
+    critics: Perceptron,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> tuple[Float[Array, "members batch"], Float[Array, "members batch action"]]:
+    """Q_i(s, a) and ∇_a Q_i(s, a), differentiable in the critics.
+
+    All gradients come from one pass back to the first layers, which share their input, and from there to the
+    actions alone; the forward pass is that of the values.
+    """
+    weight, bias = critics.weights[0], critics.biases[0]
+    first = jnp.einsum("bi,mio->mbo", jnp.concatenate([observations, actions], axis=-1), weight) + bias[:, None]
+    rest = Perceptron(critics.weights[1:], critics.biases[1:])
+
+    def after(first: Float[Array, "members batch width"]) -> Float[Array, "members batch"]:
+        return jax.vmap(lambda net, x: net(x))(rest, jax.nn.relu(first))[..., 0]
+
+    q, pull_back = jax.vjp(after, first)
+    (slope,) = pull_back(jnp.ones_like(q))
+    return q, jnp.einsum("mbo,mao->mba", slope, weight[:, observations.shape[-1] :])
+
+
+def diversity_loss(gradients: Float[Array, "members batch action"]) -> Float[Array, ""]:
+    """E[1/(N-1)·Σ_{i≠j} ⟨g_i, g_j⟩]."""
+    squares = (gradients**2).sum(axis=-1, keepdims=True)
+    flat = squares == 0  # where no unit is active the gradient is 0, and its norm must not give a 0/0 backwards
+    norms = jnp.where(flat, 0.0, jnp.sqrt(jnp.where(flat, 1.0, squares)))
+    directions = gradients / (norms + _TINY)
+    all_pairs = (directions.sum(axis=0) ** 2).sum(axis=-1)
+    own_pairs = (directions**2).sum(axis=(0, 2))
+    return (all_pairs - own_pairs).mean() / (gradients.shape[0] - 1)
+
+
+def critic_loss(
+    critics: Perceptron, config: Config, state: State, batch: Batch, draws: Draws
+) -> tuple[Float[Array, ""], Metrics]:
+    """L."""
+    y = jax.lax.stop_gradient(target(config, state, batch, draws))
+    q, gradients = values_and_action_gradients(critics, batch.observations, batch.actions)
+    error, metrics = squared_error(q, y)
+    diversity = diversity_loss(gradients)
+    return error + config.eta * diversity, metrics | {"gradient_similarity": diversity / config.critics}
+
+
+update = partial(sac_n.update, critic_loss=critic_loss)
+
+ALGORITHM = Algorithm(
+    name="edac",
+    title="EDAC",
+    summary="SAC-N with fewer critics, whose gradients are kept apart",
+    Config=Config,
+    init=init,
+    update=update,
+    policy=lambda state: state.soft.network,
+    act=act,
+    uncertainty=uncertainty,
+    characteristics=("value-penalised", "uncertainty-aware"),
+    headline=("uncertainty", "gradient_similarity"),
+)

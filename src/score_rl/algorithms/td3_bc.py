@@ -1,0 +1,139 @@
+r"""TD3-BC: TD3 with behaviour cloning in the actor's loss (Fujimoto and Gu, 2021).
+
+Two critics share the smaller of their targets, as in TD3:
+
+    y = r + γ·(1 - terminal)·min_i Q'_i(s', a'),    a' = clip(π'(s') + clip(ε, ±c), ±1),  ε ~ N(0, σ²)
+    L(Q_i) = E[(Q_i(s, a) - y)²]
+
+Every d-th update moves the actor, by the first critic alone, and then all target networks:
+
+    L(π) = -(α / E|Q_1|)·E[Q_1(s, π(s))] + E[(π(s) - a)²]
+
+The normaliser α / E|Q_1| carries no gradient; the squared error is averaged over batch and action dimensions.
+The published code counts updates from 1, so the actor first moves in the d-th.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.nets.actor_critic import deterministic, member, smoothed, values
+from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
+from score_rl.nets.perceptron import Perceptron
+
+
+@config
+class Config:
+    alpha: float = setting(2.5, "α, weight of the normalised value in the actor's loss (paper)")
+    discount: float = setting(0.99, "γ (paper)")
+    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
+    target_noise: float = setting(0.2, "σ, standard deviation of the noise on the target's action (paper)")
+    target_noise_clip: float = setting(0.5, "c, bound of that noise (paper)")
+    critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
+    actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor (paper)")
+    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)")
+    batch_size: int = setting(256, "transitions per update (paper)")
+    actor_delay: int = setting(2, "d, updates of the critics per update of the actor and targets (paper)")
+    normalise_states: bool = setting(True, "standardise observations over the data set (paper)")
+    reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
+
+    def check(self) -> None:
+        require(self.actor_delay >= 1, f"actor_delay is {self.actor_delay}; it must be 1 or more.")
+        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
+        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
+        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256.")
+        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
+
+
+class State(NamedTuple):
+    actor: Perceptron
+    critics: Perceptron  # every array with a leading axis of length 2
+    target_actor: Perceptron
+    target_critics: Perceptron
+    actor_optimiser: OptimiserState
+    critic_optimiser: OptimiserState
+    step: Int[Array, ""]
+
+
+def critic_loss(
+    critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
+) -> tuple[Float[Array, ""], Metrics]:
+    """The sum of both critics' errors; `noise` is standard normal."""
+    next_actions = deterministic(state.target_actor, batch.next_observations)
+    next_actions = smoothed(next_actions, noise, config.target_noise, config.target_noise_clip)
+    next_values = values(state.target_critics, batch.next_observations, next_actions).min(axis=0)
+    targets = batch.rewards + config.discount * (1 - batch.terminals) * next_values
+    q = values(critics, batch.observations, batch.actions)
+    losses = ((q - targets[None]) ** 2).mean(axis=1)
+    return losses.sum(), {"critic_loss": losses.mean(), "q": q.mean(), "q_target": targets.mean()}
+
+
+def actor_loss(actor: Perceptron, config: Config, state: State, batch: Batch) -> tuple[Float[Array, ""], Metrics]:
+    actions = deterministic(actor, batch.observations)
+    q = member(state.critics, 0)(jnp.concatenate([batch.observations, actions], axis=-1))
+    scale = config.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
+    cloning = ((actions - batch.actions) ** 2).mean()
+    loss = -scale * q.mean() + cloning
+    return loss, {"actor_loss": loss, "bc_error": cloning, "q_policy": q.mean()}
+
+
+def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
+    """One update of both critics; on the last turn of d, also one of the actor and the targets."""
+    noise = jax.random.normal(key, batch.actions.shape, batch.actions.dtype)
+    gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
+    critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
+    state = state._replace(critics=critics, critic_optimiser=optimiser)
+    if turn == config.actor_delay - 1:
+        gradients, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, config, state, batch)
+        actor, optimiser = adam_step(state.actor, gradients, state.actor_optimiser, config.actor_learning_rate)
+        state = state._replace(
+            actor=actor,
+            actor_optimiser=optimiser,
+            target_actor=move_towards(state.target_actor, actor, config.tau),
+            target_critics=move_towards(state.target_critics, state.critics, config.tau),
+        )
+        metrics |= actor_metrics
+    return state._replace(step=state.step + 1), metrics
+
+
+def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
+    critic_key, actor_key = jax.random.split(key)
+    critics = Perceptron.init(critic_key, (shapes.observation + shapes.action, *config.hidden, 1), members=2)
+    actor = Perceptron.init(actor_key, (shapes.observation, *config.hidden, shapes.action))
+    return State(
+        actor=actor,
+        critics=critics,
+        target_actor=actor,
+        target_critics=critics,
+        actor_optimiser=adam_init(actor),
+        critic_optimiser=adam_init(critics),
+        step=jnp.zeros((), jnp.int32),
+    )
+
+
+def act(
+    config: Config,
+    actor: Perceptron,
+    observations: Float[Array, "batch observation"],
+    key: PRNGKeyArray | None = None,
+) -> Float[Array, "batch action"]:
+    """The learned policy is deterministic; `key` is not needed."""
+    return deterministic(actor, observations)
+
+
+ALGORITHM = Algorithm(
+    name="td3-bc",
+    title="TD3-BC",
+    summary="TD3 with behaviour cloning of constant weight",
+    Config=Config,
+    init=init,
+    update=update,
+    policy=lambda state: state.actor,
+    act=act,
+    turns=lambda config: config.actor_delay,
+    characteristics=("policy-constrained",),
+    headline=("q", "bc_error"),
+)

@@ -1,0 +1,66 @@
+"""What actors and critics compute, the same in every method that has them."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from score_rl.nets.perceptron import Perceptron
+
+
+def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
+    """π(s) = tanh of the network's output."""
+    return jnp.tanh(actor(observations))
+
+
+def values(
+    critics: Perceptron,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, "members batch"]:
+    """Q_i(s, a) of every critic."""
+    return critics.members(jnp.concatenate([observations, actions], axis=-1))[..., 0]
+
+
+def member(critics: Perceptron, number: int) -> Perceptron:
+    """One critic of an ensemble."""
+    return jax.tree.map(lambda leaf: leaf[number], critics)
+
+
+def on_many(
+    net: Perceptron, shared: Float[Array, "batch shared"], varied: Float[Array, "samples batch varied"]
+) -> Float[Array, "samples batch fan_out"]:
+    """The network on (s, x) for many x beside every s; the first layer's product with s is done once."""
+    weight, bias, width = net.weights[0], net.biases[0], shared.shape[-1]
+    first = (shared @ weight[:width] + bias[None])[None] + varied @ weight[width:]
+    return Perceptron(net.weights[1:], net.biases[1:])(jax.nn.relu(first))
+
+
+def values_of_many(
+    critics: Perceptron,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "samples batch action"],
+) -> Float[Array, "members samples batch"]:
+    """Q_i(s, a) of every critic for many actions in each state."""
+    return jax.vmap(on_many, in_axes=(0, None, None))(critics, observations, actions)[..., 0]
+
+
+def smoothed(
+    actions: Float[Array, "batch action"],
+    noise: Float[Array, "batch action"],
+    deviation: Float[Array, ""] | float,
+    bound: Float[Array, ""] | float,
+) -> Float[Array, "batch action"]:
+    """clip(a + clip(σ·ε, ±c), ±1): TD3's smoothing of the target's action, `noise` standard normal."""
+    return jnp.clip(actions + jnp.clip(deviation * noise, -bound, bound), -1, 1)
+
+
+def soft_clipped(q: Float[Array, " members *batch"], weight: Float[Array, ""] | float) -> Float[Array, " *batch"]:
+    """λ·min_i Q_i + (1 - λ)·max_i Q_i: BCQ's soft clipped double Q."""
+    return weight * q.min(axis=0) + (1 - weight) * q.max(axis=0)
+
+
+def best_of(
+    actions: Float[Array, "samples batch action"], q: Float[Array, "samples batch"]
+) -> Float[Array, "batch action"]:
+    """In every state the candidate of the highest value."""
+    return jnp.take_along_axis(actions, q.argmax(axis=0)[None, :, None], axis=0)[0]

@@ -1,0 +1,54 @@
+"""A perceptron whose hidden layers are normalised after their activation."""
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from score_rl.nets.perceptron import Perceptron
+
+EPSILON = 1e-6  # flax's, with which ReBRAC was published
+
+
+class NormalisedPerceptron(eqx.Module):
+    """Affine layer, ReLU, layer normalisation with a learned scale and shift; none after the last layer."""
+
+    layers: Perceptron
+    scales: tuple[Float[Array, "*members width"], ...]
+    shifts: tuple[Float[Array, "*members width"], ...]
+
+    @classmethod
+    def init(
+        cls,
+        key: PRNGKeyArray,
+        sizes: Sequence[int],
+        members: int | None = None,
+        start: Callable[..., Perceptron] = Perceptron.init,
+    ) -> Self:
+        """Layers as `start` draws them, scales 1, shifts 0."""
+        lead = () if members is None else (members,)
+        shapes = [(*lead, width) for width in sizes[1:-1]]
+        return cls(
+            start(key, sizes, members),
+            tuple(jnp.ones(shape) for shape in shapes),
+            tuple(jnp.zeros(shape) for shape in shapes),
+        )
+
+    def members(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch fan_out"]:
+        """Every member on the same input; their first layers are one matrix product."""
+        product = "bi,mio->mbo"
+        *hidden, last = zip(self.layers.weights, self.layers.biases, strict=True)
+        for (weight, bias), scale, shift in zip(hidden, self.scales, self.shifts, strict=True):
+            x = jax.nn.relu(jnp.einsum(product, x, weight) + bias[:, None])
+            x = normalise(x) * scale[:, None] + shift[:, None]
+            product = "mbi,mio->mbo"
+        return jnp.einsum(product, x, last[0]) + last[1][:, None]
+
+
+def normalise(x: Float[Array, "*batch width"]) -> Float[Array, "*batch width"]:
+    """(x - mean)/√(variance + ε) over the last axis."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt((centred**2).mean(axis=-1, keepdims=True) + EPSILON)

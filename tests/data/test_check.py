@@ -1,0 +1,132 @@
+"""`check_file` reports everything, and finds nothing wrong with what is right."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from score_rl.data.check import Finding, check_file
+from score_rl.data.policies import UniformActions
+from score_rl.data.recording import collect
+from score_rl.data.replica import build_replica
+
+from .recordings import recording, write
+
+
+def messages(findings: list[Finding], level: str) -> list[str]:
+    return [finding.message for finding in findings if finding.level == level]
+
+
+def test_a_replica_has_nothing_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "any.hdf5"
+    build_replica("hopper-random", path, transitions=500, progress=False)
+    findings = check_file(path)
+    assert messages(findings, "error") == messages(findings, "warning") == []
+    assert [m for m in messages(findings, "note") if "cut" not in m] == []
+
+
+def test_a_good_file_of_an_unknown_environment(tmp_path: Path) -> None:
+    findings = check_file(write(tmp_path / "mine.hdf5", recording((5, 4), "tc")))
+    assert [finding.level for finding in findings] == ["note"]
+    assert "environment is not known" in findings[0].message
+
+
+@pytest.mark.parametrize("kind", ["missing", "folder", "text", "truncated"])
+def test_what_is_no_file_of_this_format(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "bad.hdf5"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "text":
+        path.write_text("text")
+    elif kind == "truncated":
+        write(path, recording((100,) * 5, "t" * 5))
+        path.write_bytes(path.read_bytes()[:5000])
+    findings = check_file(path)
+    assert [finding.level for finding in findings] == ["error"]
+
+
+def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
+    arrays = recording((5, 4, 3), "tct")
+    arrays["observations"][[2, 7]] = np.nan
+    arrays["rewards"][3] = np.inf
+    arrays["actions"][:, 1] = 0.25
+    arrays["actions"][4, 0] = 1.5
+    arrays["timeouts"][11] = True
+    path = write(tmp_path / "bad.hdf5", {**arrays, "infos/qpos": np.zeros((4, 2))})
+    findings = check_file(path)
+    errors, warnings = messages(findings, "error"), messages(findings, "warning")
+    assert any("observations has NaN or infinite values in 2 of 12 rows (2, 7)" in m for m in errors)
+    assert any("rewards has NaN or infinite values in 1 of 12 rows (3)" in m for m in errors)
+    assert any("actions never changes in column 1" in m for m in warnings)
+    assert any("reach from" in m and "--action-bounds" in m for m in warnings)
+    assert any("both set in 1 of 12 rows (11)" in m for m in warnings)
+    assert any("infos/qpos has shape (4, 2)" in m for m in warnings)
+    assert any("not the following row's observation" in m for m in warnings)
+    assert [finding.level for finding in findings] == sorted(
+        (finding.level for finding in findings), key=["error", "warning", "note"].index
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rewards": None, "timeouts": None}, ["rewards is missing.", "timeouts is missing."]),
+        ({"rewards": np.zeros((12, 1))}, ["rewards is float64 of shape (12, 1); one value per step is expected."]),
+        ({"actions": np.zeros((10, 2))}, ["the arrays differ in rows"]),
+        ({"next_observations": np.zeros((12, 5))}, ["next_observations is (12, 5), observations (12, 3)"]),
+        ({"terminals": np.full(12, 3)}, ["terminals holds values other than true and false in 12 of 12 rows"]),
+        (
+            {"terminals": np.zeros(12, bool), "timeouts": np.zeros(12, bool)},
+            ["there is no terminal and no timeout, so episodes cannot be told apart."],
+        ),
+        ({"metadata/action_low": -np.full(2, 0.1), "metadata/action_high": np.full(2, 0.1)}, ["beyond the bounds"]),
+        ({key: values[:0] for key, values in recording().items()}, ["the file is empty"]),
+    ],
+)
+def test_errors(tmp_path: Path, changes: dict[str, Any], words: list[str]) -> None:
+    errors = messages(check_file(write(tmp_path / "bad.hdf5", recording(**changes))), "error")
+    for word in words:
+        assert any(word in message for message in errors), errors
+
+
+def hopper_file(path: Path, rows: int = 2500) -> Path:
+    recorded = collect("hopper", [(UniformActions(3), rows)], seed=0)
+    return write(path, recorded.stored())
+
+
+def test_terminals_that_contradict_the_task(tmp_path: Path) -> None:
+    path = hopper_file(tmp_path / "hopper_mine.hdf5")
+    with h5py.File(path, "a") as file:
+        terminals = file["terminals"][()]
+        ends = np.flatnonzero(terminals)
+        terminals[ends[3]] = False
+        terminals[ends[5] - 2] = True
+        file["terminals"][...] = terminals
+    warnings = messages(check_file(path), "warning")
+    assert any(
+        f"not terminal although their next observation ends a hopper episode: in 1 of 2500 rows ({ends[3]})" in m
+        for m in warnings
+    )
+    assert any(f"does not end a hopper episode: in 1 of 2500 rows ({ends[5] - 2})" in m for m in warnings)
+    assert any(
+        f"not the following row's observation inside an episode in 1 of 2499 rows ({ends[3]})" in m for m in warnings
+    )
+
+
+def test_episodes_longer_than_the_limit(tmp_path: Path) -> None:
+    path = hopper_file(tmp_path / "hopper_mine.hdf5", rows=1200)
+    with h5py.File(path, "a") as file:
+        file["terminals"][:-1] = False
+    warnings = messages(check_file(path), "warning")
+    assert any(
+        "1 episodes are longer than hopper's 1000 steps (the longest 1200), starting in row 0" in m for m in warnings
+    )
+
+
+def test_a_file_under_a_published_name(tmp_path: Path) -> None:
+    warnings = messages(check_file(hopper_file(tmp_path / "hopper_medium-v2.hdf5", rows=60)), "warning")
+    assert warnings == [
+        "hopper_medium-v2.hdf5 has the name of d4rl:hopper-medium-v2's published file but not its contents."
+    ]

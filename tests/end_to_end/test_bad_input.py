@@ -1,0 +1,116 @@
+"""One clear sentence, exit code 2, no half-written folder."""
+
+import os
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.end_to_end.conftest import SMALL, start_process
+
+
+@pytest.fixture
+def refused(score, tmp_path):
+    def check(*arguments: object, says: str):
+        before = set(tmp_path.rglob("*"))
+        done = score(*arguments)
+        assert done.code == 2, done.out + done.err
+        assert says in done.err, done.err
+        assert "Traceback" not in done.err
+        assert set(tmp_path.rglob("*")) == before, "something was left behind"
+        return done
+
+    return check
+
+
+def write(path, rows=300, **changes):
+    rng = np.random.default_rng(0)
+    arrays = {
+        "observations": rng.normal(size=(rows, 11)),
+        "next_observations": rng.normal(size=(rows, 11)),
+        "actions": rng.uniform(-1, 1, (rows, 3)),
+        "rewards": rng.normal(size=rows),
+        "terminals": np.zeros(rows, bool),
+        "timeouts": np.arange(rows) % 100 == 99,
+    } | changes
+    with h5py.File(path, "w") as file:
+        for key, values in arrays.items():
+            if values is not None:
+                file[key] = values
+    return path
+
+
+def test_unknown_names_come_with_the_nearest(refused):
+    refused("train", "--dataset", "replica:hoper-medium", says="'hopper-medium'")
+    refused("train", "--dataset", "d4rl:hopper-medum-v2", says="'hopper-medium-v2'")
+    refused("train", "--algorithm", "scor", says="'score'")
+    refused("trian", says="'train'")
+    refused("data", "inof", says="'info'")
+    refused("evaluate", "nowhere", says="holds no experiment")
+
+
+def test_broken_files(refused, tmp_path):
+    nothing = np.full((300, 11), np.nan)
+    (tmp_path / "text.hdf5").write_text("not HDF5 at all")
+    whole = write(tmp_path / "hopper-whole.hdf5").read_bytes()
+    (tmp_path / "hopper-cut.hdf5").write_bytes(whole[: len(whole) // 2])
+    write(tmp_path / "hopper-keyless.hdf5", rewards=None)
+    write(tmp_path / "hopper-nan.hdf5", observations=nothing)
+    write(tmp_path / "hopper-shape.hdf5", rewards=np.zeros(7))
+    write(tmp_path / "hopper-bounds.hdf5", actions=np.full((300, 3), 1.5))
+    write(tmp_path / "hopper-endless.hdf5", timeouts=np.zeros(300, bool))
+    train = ("train", "--out", "out", "--dataset")
+    refused(*train, "missing.hdf5", says="missing.hdf5")
+    refused(*train, "text.hdf5", says="not an HDF5 file")
+    refused(*train, "hopper-cut.hdf5", says="truncated")
+    refused(*train, "hopper-keyless.hdf5", says="rewards")
+    refused(*train, "hopper-nan.hdf5", says="NaN")
+    refused(*train, "hopper-shape.hdf5", says="rewards 7")
+    refused(*train, "hopper-bounds.hdf5", says="--action-bounds")
+    refused(*train, "hopper-endless.hdf5", says="no terminal and no timeout")
+
+
+def test_requests_that_make_no_sense(refused):
+    refused("train", "--config.betta", "0.3", says="betta")
+    refused("train", "--config.critics", "1", says="at least 2")
+    refused("train", "--steps", "0", says="--steps")
+    refused("train", "--steps", "7", "--eval-every", "7", says="multiples of 2")
+    refused("train", "--seeds", "1", "1", says="twice")
+    refused("train", "--resume", "x", "--steps", "5", says="leave out --steps")
+    refused("train", "--physics", "moon", says="moon")
+
+
+def test_a_folder_that_is_taken(score, refused, tmp_path):
+    assert score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL).code == 0
+    refused("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, says="--resume out")
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "thesis.txt").write_text("mine")
+    refused("train", "--out", "papers", says="not an empty folder")
+
+
+def test_other_data_than_at_the_start(score, refused, tmp_path):
+    file = write(tmp_path / "hopper-mine.hdf5")
+    small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
+    assert score("train", "--dataset", file, "--out", "out", *small).code == 0
+    write(file, rewards=np.linspace(0, 1, 300))
+    refused("train", "--resume", "out", says="not the data this experiment was started with")
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_no_space_left_on_the_disk(tmp_path):
+    """A real full disk: two megabytes of it."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.system(f"mount -t tmpfs -o size=2m tmpfs {disk} 2>/dev/null") != 0:
+        pytest.skip("this machine does not allow mounting")
+    try:
+        request = ("train", "--dataset", "replica:hopper-medium", *SMALL, "--out", disk / "out")
+        process = start_process(*request, "--config.hidden", "64,64")
+        _, err = process.communicate(timeout=200)
+        assert process.returncode == 2, err
+        assert "free some space" in err
+        assert "Traceback" not in err
+    finally:
+        os.system(f"umount {disk}")
+    shutil.rmtree(disk)

@@ -1,0 +1,142 @@
+"""Kills, Ctrl-C, damage: what comes out is what an undisturbed run gives, to the bit."""
+
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+
+import score_rl
+from score_rl.fleet.checkpoint import checkpoints
+from tests.end_to_end.conftest import SMALL, start_process
+from tests.end_to_end.test_train import final_arrays
+
+REQUEST = ("--dataset", "replica:hopper-medium", "--seeds", "0", "1", *SMALL)
+
+
+def assert_same_result(one, other):
+    first, second = final_arrays(one), final_arrays(other)
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name], err_msg=name)
+    tables = [
+        sorted(row for row in score_rl.load(folder).metrics if not row.name.startswith("speed/"))
+        for folder in (one, other)
+    ]
+    assert tables[0] == tables[1], "the same measurements, none lost, none twice"
+
+
+@pytest.fixture
+def undisturbed(score, tmp_path):
+    done = score("train", *REQUEST, "--out", "undisturbed")
+    assert done.code == 0, done.err
+    return tmp_path / "undisturbed"
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tmp_path, undisturbed):
+    assert score("train", *REQUEST, "--out", "out").code == 0
+    newest, before = checkpoints(tmp_path / "out" / "fleet-0")
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    with pytest.raises(score_rl.InputError, match="is damaged"):
+        before.rename(tmp_path / "aside")
+        try:
+            score_rl.load(tmp_path / "out")[0].policy(np.zeros(11))
+        finally:
+            (tmp_path / "aside").rename(before)
+    assert score_rl.load(tmp_path / "out")[0].step == 50
+    resumed = score("train", "--resume", "out")
+    assert resumed.code == 0
+    assert "is damaged" in resumed.err
+    assert_same_result(tmp_path / "out", undisturbed)
+
+
+def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path, undisturbed):
+    assert score("train", *REQUEST, "--out", "out").code == 0
+    before = (tmp_path / "out" / "metrics.csv").read_text()
+    again = score("train", "--resume", "out")
+    assert again.code == 0
+    assert again.out.count("finished") == 2
+    assert (tmp_path / "out" / "metrics.csv").read_text() == before
+    assert_same_result(tmp_path / "out", undisturbed)
+
+
+def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, undisturbed):
+    process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
+    wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "--resume" in err
+    assert score_rl.load(tmp_path / "out").folder.status()["state"] == "interrupted"
+    step = score_rl.load(tmp_path / "out")[0].step
+    assert 0 < step < 20_000
+    assert f"stopped at update {step:,}" in err
+
+
+def wait_for(condition, process, seconds=120.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.01)
+
+
+def kill_at_random(process, folder, rng):
+    """Sometimes early, sometimes between checkpoints, sometimes the moment one is being written."""
+    kind = rng.choice(["time", "checkpoint", "writing", "writing"])
+    begin = time.monotonic()
+    if kind == "time":
+        wait_for(lambda: time.monotonic() - begin > rng.uniform(0.5, 6) or process.poll() is not None, process)
+    else:
+        known = {path.name for path in checkpoints(folder / "fleet-0")}
+        parts = lambda: list((folder / "fleet-0").glob(".*.part"))  # noqa: E731
+        new = lambda: {path.name for path in checkpoints(folder / "fleet-0")} - known  # noqa: E731
+        seen = parts if kind == "writing" else new
+        while process.poll() is None and not seen() and time.monotonic() - begin < 60:
+            time.sleep(0.0005)
+        time.sleep(rng.uniform(0, 0.02))
+    process.kill()
+    process.communicate()
+    return kind
+
+
+def drill(kills, folder, rng):
+    killed = []
+    process = start_process("train", *REQUEST, "--out", folder)
+    while True:
+        killed.append(kill_at_random(process, folder, rng))
+        if len(killed) >= kills:
+            break
+        if not (folder / "experiment.json").exists():
+            process = start_process("train", *REQUEST, "--out", folder)
+            continue
+        process = start_process("train", "--resume", folder)
+    process = start_process("train", "--resume", folder)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return killed
+
+
+def test_two_kills_change_nothing(tmp_path, undisturbed):
+    drill(2, tmp_path / "killed", random.Random(1))
+    assert_same_result(tmp_path / "killed", undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_twenty_kills_change_nothing(tmp_path, undisturbed):
+    """Four experiments, each killed five times and more, at moments drawn anew in every run of the test."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"kills drawn with seed {seed}")
+    rng = random.Random(seed)
+    killed = []
+    for number in range(4):
+        folder = tmp_path / f"killed-{number}"
+        killed += drill(6, folder, rng)
+        assert_same_result(folder, undisturbed)
+    assert len(killed) >= 20
+    assert killed.count("writing") >= 3

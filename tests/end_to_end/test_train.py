@@ -1,0 +1,136 @@
+"""From recorded data to a judged policy, through the real command."""
+
+import json
+
+import numpy as np
+import pytest
+
+import score_rl
+from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
+from tests.end_to_end.conftest import SMALL
+
+
+def final_arrays(folder):
+    (path, *_), arrays = checkpoints(folder / "fleet-0"), None
+    _, arrays, _ = load_checkpoint(path)
+    return arrays
+
+
+def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score, tmp_path):
+    done = score("train", "--dataset", "replica:hopper-medium", "replica:hopper-random", "--seeds", 0, 1,
+                 "--config.beta", 0.1, 0.5, "--out", "out", *SMALL)  # fmt: skip
+    assert done.code == 0, done.err
+    assert "behaviour policy" in done.out
+    assert "Run folder: out" in done.out
+    assert done.out.count("finished") == 8
+    about = json.loads((tmp_path / "out" / "experiment.json").read_text())
+    assert len(about["runs"]) == 8
+    assert {run["fleet"] for run in about["runs"]} == {0}, "equal shapes must train as one fleet"
+    assert about["provenance"]["versions"]["jax"]
+    assert all(len(data["checksum"]) == 64 for data in about["datasets"].values())
+    assert about["datasets"]["replica:hopper-medium"]["behaviour_score"] > 20
+
+    experiment = score_rl.load(tmp_path / "out")
+    run = experiment["replica-hopper-medium_beta=0.5_seed=1"]
+    assert run.config.beta == 0.5
+    steps, scores = run.metrics.curve("evaluation/score")
+    assert list(steps) == [20, 40, 60]
+    assert np.isfinite(scores).all()
+    assert list(run.metrics.curve("train/critic_loss")[0]) == [10, 20, 30, 40, 50, 60]
+    boards = list((tmp_path / "out" / "tensorboard" / run.id).glob("events*"))
+    assert boards
+    assert boards[0].stat().st_size > 500
+
+
+def test_the_python_interface_mirrors_the_command(tmp_path):
+    run = score_rl.train(
+        "replica:hopper-medium", transitions=3000, steps=40, eval_every=20, eval_episodes=2, out=tmp_path / "out",
+        config={"hidden": (16, 16), "batch_size": 16}, quiet=True,
+    )  # fmt: skip
+    observation = np.zeros(11)
+    action = run.policy(observation)
+    assert action.shape == (3,)
+    assert np.abs(action).max() <= 1
+    batch = np.random.default_rng(0).normal(size=(7, 11))
+    assert run.policy(batch).shape == (7, 3)
+    doubt = run.uncertainty(batch, run.policy(batch))
+    assert doubt.shape == (7,)
+    assert (doubt > 0).all()
+    assert run.uncertainty(observation, action).shape == ()
+    assert run.metrics.last("evaluation/return") is not None
+    np.testing.assert_array_equal(run.policy(batch), score_rl.load(tmp_path / "out").policy(batch))
+    with pytest.raises(score_rl.InputError, match=r"expected \(11,\) or \(batch, 11\)"):
+        run.policy(np.zeros(5))
+    judged = run.evaluate(3)
+    assert judged.returns.shape == (1, 3)
+    np.testing.assert_array_equal(judged.returns, run.evaluate(3).returns)
+    assert not np.array_equal(judged.returns, run.evaluate(3, seed=1).returns)
+
+
+def test_evaluate_judges_fresh_episodes_under_either_physics(score):
+    assert score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL).code == 0
+    ours, stock = score("evaluate", "out", "--episodes", 3), score("evaluate", "out", "--physics", "stock")
+    assert (ours.code, stock.code) == (0, 0)
+    assert "3 episodes each" in ours.out
+    assert ours.out.split("return")[1] != stock.out.split("return")[1]
+    assert score("evaluate", "out", "--run", "nobody").code == 2
+
+
+def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path):
+    done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, "--config.critics", 2, 3)
+    assert done.code == 0, done.err
+    experiment = score_rl.load(tmp_path / "out")
+    assert [run.about["fleet"] for run in experiment] == [0, 1]
+    assert [run.state.critics.weights[0].shape[0] for run in experiment] == [2, 3]
+    assert all(run.status == {"state": "finished", "step": 60} for run in experiment)
+
+
+def test_actions_with_other_bounds_are_scaled_in_and_out(score, tmp_path, monkeypatch):
+    """Pendulum's torque is within ±2: a Gymnasium environment, by its id."""
+    import gymnasium
+    import h5py
+
+    rng, rows = np.random.default_rng(0), {k: [] for k in ("observations", "actions", "rewards", "next_observations")}
+    env = gymnasium.make("Pendulum-v1")
+    for episode in range(3):
+        observation, _ = env.reset(seed=episode)
+        for _ in range(200):
+            action = rng.uniform(-2, 2, 1).astype(np.float32)
+            following, reward, *_ = env.step(action)
+            for key, value in zip(rows, (observation, action, reward, following), strict=True):
+                rows[key].append(value)
+            observation = following
+    with h5py.File(tmp_path / "swings.hdf5", "w") as file:
+        for key, values in rows.items():
+            file[key] = np.asarray(values, np.float32)
+        file["terminals"] = np.zeros(600, bool)
+        file["timeouts"] = np.arange(600) % 200 == 199
+    small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
+    refused = score("train", "--dataset", "swings.hdf5", "--out", "out", *small)
+    assert refused.code == 2
+    assert "--action-bounds" in refused.err
+    done = score("train", "--dataset", "swings.hdf5", "--environment", "Pendulum-v1", "--out", "out", *small)
+    assert done.code == 0, done.err
+    run = score_rl.load(tmp_path / "out").run
+    assert run.metrics.last("evaluation/return") < 0
+    assert run.metrics.last("evaluation/score") is None, "Pendulum has no reference score"
+    actions = run.policy(rng.normal(size=(200, 3)) * 10)
+    assert np.abs(actions).max() <= 2
+    np.testing.assert_allclose(run.treatment.action_halfwidth, 2)
+    judged_without = score("train", "--dataset", "swings.hdf5", "--environment", "none", "--action-bounds", "-2", "2",
+                           "--out", "other", *small)  # fmt: skip
+    assert judged_without.code == 0, judged_without.err
+    assert "not judged" in judged_without.out
+
+
+def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path):
+    done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL,
+                 "--config.critic-learning-rate", "3e-4", "1e30")  # fmt: skip
+    assert done.code == 0, done.err
+    assert "diverged" in done.err
+    healthy, broken = score_rl.load(tmp_path / "out")
+    assert healthy.status["state"] == "finished"
+    assert broken.status["state"] == "diverged"
+    assert np.isfinite(healthy.metrics.last("evaluation/return"))
+    assert all(np.isfinite(row.value) for row in broken.metrics)
+    assert score("evaluate", "out").out.count("diverged") == 1

@@ -1,0 +1,84 @@
+"""What is asked for, and what is refused."""
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from score_rl.algorithms.algorithm import make_config
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.errors import InputError
+from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs
+from tests.fleet.conftest import recording
+
+SPEC = ExperimentSpec(
+    algorithm="score", datasets=("noise",), seeds=(0, 1), settings={"beta": (0.1, 0.2), "hidden": ((8, 8),)},
+    steps=100, eval_every=50, eval_episodes=2, log_every=10,
+)  # fmt: skip
+
+
+def test_a_spec_survives_its_json():
+    assert ExperimentSpec.from_json(json.loads(json.dumps(SPEC.to_json()))) == SPEC
+
+
+def test_runs_are_the_product_and_have_their_own_names():
+    runs = expand_runs(SPEC, get_algorithm("score"), [recording()])
+    assert [run.id for run in runs] == [
+        "noise_beta=0.1_seed=0", "noise_beta=0.1_seed=1", "noise_beta=0.2_seed=0", "noise_beta=0.2_seed=1"
+    ]  # fmt: skip
+    assert {(run.config.beta, run.seed) for run in runs} == {(0.1, 0), (0.1, 1), (0.2, 0), (0.2, 1)}
+    assert all(run.config.hidden == (8, 8) for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"steps": 0}, "--steps is 0"),
+        ({"steps": 105}, "multiple of --log-every, 10"),
+        ({"log_every": 5, "eval_every": 5}, "multiple of the algorithm's cycle"),
+        ({"seeds": (0, 0)}, "twice"),
+        ({"seeds": (-1,)}, "0 or more"),
+        ({"seeds": ()}, "at least one"),
+        ({"physics": "moon"}, "d4rl or stock"),
+        ({"settings": {"beta": (0.1, 0.1)}}, "twice"),
+    ],
+)
+def test_senseless_requests_are_refused(change, message):
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(SPEC, **change).check(turns=2)
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 3))
+def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, turns):
+    try:
+        window = default_log_every(steps * 50, eval_every * 10, turns)
+    except InputError:
+        assert not [n for n in range(turns, eval_every * 10 + 1, turns)
+                    if (eval_every * 10) % n == 0 and (steps * 50) % n == 0]  # fmt: skip
+        return
+    assert (steps * 50) % window == 0
+    assert (eval_every * 10) % window == 0
+    assert window % turns == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"betta": 0.2}, "did you mean 'beta'"),
+        ({"beta": "high"}, "a value of type float"),
+        ({"critics": 1}, "at least 2"),
+        ({"critics": 2.5}, "a value of type int"),
+        ({"bc_norm": "max"}, "'mean' or 'sum'"),
+        ({"hidden": "256,wide"}, "commas"),
+        ({"hidden": (0,)}, "1 or more"),
+        ({"bootstrap_keep": 0.0}, r"in \(0, 1\]"),
+        ({"spectral_norm": True, "hidden": (8,)}, "middle layer"),
+        ({"discount": 1.5}, "between 0 and 1"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(settings, message):
+    with pytest.raises(InputError, match=message) as caught:
+        make_config(get_algorithm("score"), settings)
+    assert "\n" not in str(caught.value)
