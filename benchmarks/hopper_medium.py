@@ -51,7 +51,7 @@ def main(asked: Arguments) -> None:
     )
     trained = time.perf_counter()
     final = {run.id: run.evaluate(100).summary(0) for run in experiment}
-    last = [experiment.metrics.last("evaluation/score", run.id) for run in experiment]
+    last = [experiment.metrics.of(run.id).curve("evaluation/score")[1][-1] for run in experiment]
     about = experiment.about
     dataset = next(iter(about["datasets"].values()))
     summary = {
@@ -59,7 +59,7 @@ def main(asked: Arguments) -> None:
         "paper": PAPER,
         "mean_of_last_policies_10_episodes": float(np.mean(last)),
         "std_over_seeds_10_episodes": float(np.std(last)),
-        "last_policies_10_episodes": last,
+        "last_policies_10_episodes": [float(score) for score in last],
         "mean_of_last_policies_100_episodes": float(np.mean([s["score"] for s in final.values()])),
         "last_policies_100_episodes": {run: s["score"] for run, s in final.items()},
         "seconds_collecting": collected - began,

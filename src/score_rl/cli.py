@@ -7,7 +7,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin
+from typing import Annotated, Any, Literal, cast, get_origin
 
 import tyro
 from rich.console import Console
@@ -17,7 +17,6 @@ from rich.table import Table
 from score_rl.errors import InputError, Stopped
 
 OUT = Console(highlight=False)
-Positional = tyro.conf.Positional
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 
 
@@ -84,7 +83,7 @@ def sweep_type(algorithm: str) -> type:
     for field in dataclasses.fields(Config):
         compound = get_origin(field.type) is tuple
         kind: Any = str if compound else field.type
-        default = ",".join(map(str, field.default)) if compound else field.default
+        default = ",".join(map(str, cast("tuple[int, ...]", field.default))) if compound else field.default
         help_text = tyro.conf.arg(help=field.metadata["help"])
         fields.append((field.name, Annotated[tuple[kind, ...], help_text], (default,)))
     made = dataclasses.make_dataclass(f"{algorithm}_settings", fields, frozen=True)
@@ -99,7 +98,7 @@ def train_command(arguments: Sequence[str]) -> int:
         "Train", [("train", tyro.conf.OmitArgPrefixes[TrainArguments]), ("config", Settings, Settings())]
     )
     both.__doc__ = TrainArguments.__doc__
-    parsed = tyro.cli(both, args=list(arguments), prog="score train", description=TrainArguments.__doc__)
+    parsed: Any = tyro.cli(both, args=list(arguments), prog="score train", description=TrainArguments.__doc__)
     asked, defaults = parsed.train, Settings()
     from score_rl.fleet.experiment import resume, train
 
@@ -170,7 +169,7 @@ class EvaluateArguments:
       score evaluate runs/hopper --physics stock --run replica-hopper-medium,seed=0
     """
 
-    folder: Positional[Path]
+    folder: Annotated[Path, tyro.conf.Positional]
     """Folder of the experiment."""
     episodes: int = 10
     """Episodes for each run."""
@@ -218,7 +217,7 @@ def evaluate_command(arguments: Sequence[str]) -> int:
 class AlgorithmsArguments:
     """List the algorithms; with a name, its settings, their defaults and where the defaults come from."""
 
-    name: Positional[str | None] = None
+    name: Annotated[str | None, tyro.conf.Positional] = None
     """An algorithm's name."""
 
 
@@ -255,7 +254,7 @@ class DataList:
 class DataInfo:
     """Show a data set: dimensions, episodes, returns, coverage."""
 
-    name: Positional[str]
+    name: Annotated[str, tyro.conf.Positional]
     """replica:NAME, d4rl:NAME or a file."""
     transitions: int | None = None
     """Rows of a replica; D4RL's own size unless given."""
@@ -269,7 +268,7 @@ class DataInfo:
 class DataBuild:
     """Collect a replica, or download a D4RL file, into the cache."""
 
-    name: Positional[str]
+    name: Annotated[str, tyro.conf.Positional]
     """replica:NAME or d4rl:NAME."""
     transitions: int | None = None
     """Rows of a replica; D4RL's own size unless given."""
@@ -281,7 +280,7 @@ class DataBuild:
 class DataCheck:
     """Find everything that is wrong with a file. Exit code 2 if anything is."""
 
-    file: Positional[Path]
+    file: Annotated[Path, tyro.conf.Positional]
     """An HDF5 file in D4RL's format."""
 
 
@@ -289,7 +288,7 @@ class DataCheck:
 class DataRecollect:
     """Collect afresh with the behaviour policy that a D4RL file stores."""
 
-    file: Positional[Path]
+    file: Annotated[Path, tyro.conf.Positional]
     """A D4RL file with metadata/policy, such as hopper_medium-v2.hdf5."""
     out: Path
     """The file to write."""
@@ -366,7 +365,7 @@ class TheoryList:
 class TheoryRun:
     """Check one statement of the paper: print the numbers, write the figures."""
 
-    name: Positional[str]
+    name: Annotated[str, tyro.conf.Positional]
     """A study's name, or all."""
     out: Path = Path("theory")
     """Folder for figures and numbers; each study gets its own inside."""

@@ -9,6 +9,7 @@ from score_rl.data.episodes import split_episodes
 from score_rl.data.policies import UniformActions, ladder_catalogue, ladder_policies
 from score_rl.data.recording import Rows, collect
 from score_rl.envs import TASKS, terminates
+from score_rl.errors import InputError
 
 
 def medium(task: str):
@@ -63,6 +64,11 @@ def test_a_timeout_is_recorded_at_the_step_limit() -> None:
     rows = collect("halfcheetah", [(UniformActions(6), 2100)], seed=0)
     np.testing.assert_array_equal(np.flatnonzero(rows.timeouts), [999, 1999, 2099])
     assert not rows.terminals.any()
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(InputError, match="the seed -1 is negative"):
+        collect("hopper", [(UniformActions(3), 10)], seed=-1)
 
 
 def test_one_row() -> None:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
+import time
 from typing import NamedTuple
 
 import pytest
@@ -46,5 +46,9 @@ def start_process(*arguments: object, **environment: str) -> "subprocess.Popen[s
     )
 
 
-def contents(folder: Path) -> set[str]:
-    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+def wait_for(condition, process, seconds=120.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.01)

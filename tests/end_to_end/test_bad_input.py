@@ -1,13 +1,15 @@
 """One clear sentence, exit code 2, no half-written folder."""
 
 import os
-import shutil
+import subprocess
 
 import h5py
 import numpy as np
 import pytest
 
-from tests.end_to_end.conftest import SMALL, start_process
+import score_rl
+from score_rl.fleet.checkpoint import checkpoints
+from tests.end_to_end.conftest import SMALL, start_process, wait_for
 
 
 @pytest.fixture
@@ -42,8 +44,8 @@ def write(path, rows=300, **changes):
 
 
 def test_unknown_names_come_with_the_nearest(refused):
-    refused("train", "--dataset", "replica:hoper-medium", says="'hopper-medium'")
-    refused("train", "--dataset", "d4rl:hopper-medum-v2", says="'hopper-medium-v2'")
+    refused("train", "--dataset", "replica:hoper-medium", says="'replica:hopper-medium'")
+    refused("train", "--dataset", "d4rl:hopper-medum-v2", says="'d4rl:hopper-medium-v2'")
     refused("train", "--algorithm", "scor", says="'score'")
     refused("trian", says="'train'")
     refused("data", "inof", says="'info'")
@@ -97,20 +99,35 @@ def test_other_data_than_at_the_start(score, refused, tmp_path):
     refused("train", "--resume", "out", says="not the data this experiment was started with")
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="mounting a small disk needs root")
-def test_no_space_left_on_the_disk(tmp_path):
-    """A real full disk: two megabytes of it."""
+@pytest.fixture
+def small_disk(tmp_path):
+    """A real disk that is soon full: four megabytes."""
+    if os.name != "posix" or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
     disk = tmp_path / "disk"
     disk.mkdir()
-    if os.system(f"mount -t tmpfs -o size=2m tmpfs {disk} 2>/dev/null") != 0:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("this machine does not allow mounting")
-    try:
-        request = ("train", "--dataset", "replica:hopper-medium", *SMALL, "--out", disk / "out")
-        process = start_process(*request, "--config.hidden", "64,64")
-        _, err = process.communicate(timeout=200)
-        assert process.returncode == 2, err
-        assert "free some space" in err
-        assert "Traceback" not in err
-    finally:
-        os.system(f"umount {disk}")
-    shutil.rmtree(disk)
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_a_disk_that_is_too_small_is_refused_before_training(score, small_disk):
+    done = score("train", "--dataset", "replica:hopper-medium", *SMALL, "--config.hidden", "256,256",
+                 "--out", small_disk / "out")  # fmt: skip
+    assert done.code == 2
+    assert "free some space" in done.err
+    assert "The first 10 updates" not in done.err
+
+
+def test_a_disk_that_fills_up_ends_training_with_its_checkpoints_whole(small_disk):
+    request = ("train", "--dataset", "replica:hopper-medium", *SMALL, "--config.hidden", "48,48", "--steps", "40000")
+    process = start_process(*request, "--out", small_disk / "out")
+    wait_for(lambda: len(checkpoints(small_disk / "out" / "fleet-0")) == 2, process)
+    with pytest.raises(OSError, match="No space left"):  # a neighbour takes all the rest
+        (small_disk / "ballast").write_bytes(bytes(8 * 2**20))
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 2, err
+    assert "free some space" in err
+    assert "Traceback" not in err
+    assert score_rl.load(small_disk / "out").run.step > 0

@@ -9,7 +9,7 @@ import pytest
 
 import score_rl
 from score_rl.fleet.checkpoint import checkpoints
-from tests.end_to_end.conftest import SMALL, start_process
+from tests.end_to_end.conftest import SMALL, start_process, wait_for
 from tests.end_to_end.test_train import final_arrays
 
 REQUEST = ("--dataset", "replica:hopper-medium", "--seeds", "0", "1", *SMALL)
@@ -75,14 +75,6 @@ def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, un
     step = score_rl.load(tmp_path / "out")[0].step
     assert 0 < step < 20_000
     assert f"stopped at update {step:,}" in err
-
-
-def wait_for(condition, process, seconds=120.0):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < until, "it took too long"
-        time.sleep(0.01)
 
 
 def kill_at_random(process, folder, rng):

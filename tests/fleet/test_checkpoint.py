@@ -22,7 +22,11 @@ from score_rl.fleet.checkpoint import (
 
 
 def tree():
-    return {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "key": jax.random.key(7), "none": np.zeros((2, 0), np.float32)}
+    return {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "key": jax.random.key(7),
+        "none": np.zeros((2, 0), np.float32),
+    }
 
 
 def test_round_trip_keeps_every_bit(tmp_path):

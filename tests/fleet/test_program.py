@@ -5,13 +5,14 @@ import sys
 import textwrap
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from score_rl.algorithms.algorithm import Shapes
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.treatment import fit_treatment
-from score_rl.fleet.program import FleetProgram, pack_rows, unpack_rows
+from score_rl.fleet.program import FleetProgram, draw_batch, pack_rows
 from score_rl.fleet.spec import ExperimentSpec, expand_runs, group_fleets
 from tests.fleet.conftest import recording
 
@@ -84,14 +85,19 @@ def test_sampling_reaches_every_row_of_its_own_data_set_and_no_other():
 def test_unpacking_treats_every_column():
     data = recording()
     treatment = fit_treatment(data, normalise_states=True, reward_scaling="minmax")
-    batch = unpack_rows(treatment, Shapes(5, 2), pack_rows(data), np.arange(len(data)))
+    batch = draw_batch(treatment, Shapes(5, 2), jnp.asarray(pack_rows(data)), 0, len(data), jnp.arange(len(data)))
     np.testing.assert_allclose(batch.observations.mean(0), 0, atol=1e-5)
     np.testing.assert_allclose(batch.observations.std(0), 1, atol=2e-3)  # the 1e-3 in the denominator
     assert float(batch.rewards.min()) == 0
     assert float(batch.rewards.max()) == 1
     np.testing.assert_array_equal(batch.actions, data.actions)
+    np.testing.assert_array_equal(batch.rows, np.arange(len(data)))
     np.testing.assert_array_equal(batch.terminals, data.terminals.astype(np.float32))
     assert not np.array_equal(batch.terminals.astype(bool), data.terminals | data.timeouts)
+    ends = np.zeros(len(data), bool)
+    ends[49::50] = True
+    np.testing.assert_array_equal(batch.followed, ~ends)
+    np.testing.assert_array_equal(batch.next_actions[:-1][~ends[:-1]], data.actions[1:][~ends[:-1]])
     expected = (data.next_observations - data.observations.mean(0)) / (data.observations.std(0) + 1e-3)
     np.testing.assert_allclose(batch.next_observations, expected, atol=1e-4)
 

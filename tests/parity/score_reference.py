@@ -101,8 +101,6 @@ class ScoreReference:
         toward += self.bc_weight * 2 * (pi - a) / share
         gradients, _ = self.actor.backward(inputs, toward * (1 - pi**2))
         self.actor_adam.step(self.actor.parameters, gradients)
-        for target, online in zip(
-            [self.target_actor, *self.target_critics], [self.actor, *self.critics], strict=True
-        ):
+        for target, online in zip([self.target_actor, *self.target_critics], [self.actor, *self.critics], strict=True):
             for p, o in zip(target.parameters, online.parameters, strict=True):
                 p += 0.005 * (o - p)

@@ -64,6 +64,12 @@ class SoftReference:
         return gradient(loss, self.network)
 
 
+def batch_of(s, a, r, s2, terminal):
+    """With the columns that none of these methods reads filled in."""
+    s, a, r, s2, terminal = (jnp.asarray(column) for column in (s, a, r, s2, terminal))
+    return Batch(s, a, r, s2, terminal, jnp.arange(len(r)), next_actions=0 * a, followed=0 * r)
+
+
 def random_key(seed):
     """Of a generator that compiles in no time; which numbers are drawn is of no account here."""
     return jax.random.key(seed, impl="unsafe_rbg")
@@ -97,7 +103,7 @@ def train_both(method, Reference, config, reference_config=None, updates=4, prep
     before = arrays(state.soft.network)
     for number, columns in enumerate(ref.batches(updates, SIZE, *SHAPES)):
         key = random_key(number)
-        batch = Batch(*(jnp.asarray(column) for column in columns), rows=jnp.arange(SIZE))
+        batch = batch_of(*columns)
         draws = jax.tree.map(np.asarray, compiled(method.draw)(config, batch, key))
         state, metrics = step(config, state, batch, key, 0)
         reference.update(*columns, draws)

@@ -1,5 +1,7 @@
 """BCQ against a plain float64 transcription: the VAE, the soft clipped double Q, the choice among candidates."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -108,7 +110,7 @@ def test_updates_and_actions_agree_in_float64(options):
 
 def test_parameters_on_halfcheetah():
     def count(*sizes):
-        return sum((i + 1) * o for i, o in zip(sizes, sizes[1:], strict=False))
+        return sum((i + 1) * o for i, o in pairwise(sizes))
 
     nets = count(23, 400, 300, 6) + 2 * count(23, 400, 300, 1)
     vae = count(23, 750, 750, 24) + count(29, 750, 750, 6)

@@ -1,17 +1,17 @@
 """CQL against a plain float64 transcription: consecutive full updates, every option."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from score_rl.algorithms import cql
-from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.algorithms.algorithm import Shapes
 from score_rl.nets.initialisation import orthogonal_start
 from tests.parity.numpy_reference import Adam, arrays, follow, gradient, smallest
 from tests.parity.soft_reference import (
     SoftReference,
     all_q,
+    batch_of,
     largest_difference,
     q_of,
     random_key,
@@ -106,8 +106,8 @@ def test_the_soft_maximum_estimates_the_integral():
         config = cql.Config(hidden=(8, 8), sampled_actions=20_000)
         state = started(cql, config, Shapes(2, 1))
         critics = jax.tree.map(lambda p: 2 * p, state.critics)
-        s = jnp.asarray([[0.3, -0.8]])
-        batch = Batch(s, jnp.zeros((1, 1)), jnp.zeros(1), 1.5 * s, jnp.zeros(1), jnp.zeros(1, jnp.int32))
+        s = np.asarray([[0.3, -0.8]])
+        batch = batch_of(s, np.zeros((1, 1)), np.zeros(1), 1.5 * s, np.zeros(1))
         draws = cql.draw(config, batch, random_key(1))
         actions, log_density = jax.jit(cql.sampled_actions)(state.soft.network, batch, draws)
         at = jax.jit(lambda actions: cql.values_of_many(critics, s, actions)[:, :, 0])

@@ -73,7 +73,7 @@ def run_both(config, dtype, updates=20, size=100):
         # Both sides get the very same numbers: those that the narrower type can hold.
         exact = {name: np.asarray(value, dtype=dtype) for name, value in batch.items() if name != "rows"}
         inputs = Batch(
-            exact["s"], exact["a"], exact["r"], exact["s2"], exact["terminal"], jnp.asarray(batch["rows"])
+            exact["s"], exact["a"], exact["r"], exact["s2"], exact["terminal"], jnp.asarray(batch["rows"]), exact["a"], exact["r"]
         )  # fmt: skip
         state, _ = step(config, state, inputs, key, number % config.actor_delay)
         wide = {name: value.astype(np.float64) for name, value in exact.items()}
@@ -121,7 +121,16 @@ def test_the_reference_notices_a_wrong_penalty():
         batch = next(batches(1, 32))
         key = jax.random.key(9)
         noise = np.asarray(jax.random.normal(key, (32, ACTIONS), jnp.float64))
-        inputs = Batch(batch["s"], batch["a"], batch["r"], batch["s2"], batch["terminal"], jnp.asarray(batch["rows"]))
+        inputs = Batch(
+            batch["s"],
+            batch["a"],
+            batch["r"],
+            batch["s2"],
+            batch["terminal"],
+            jnp.asarray(batch["rows"]),
+            batch["a"],
+            batch["r"],
+        )
         state, _ = score.update(config, state, inputs, key, 0)
         reference.update(**batch, noise=noise)
         assert largest_difference(config, state, reference) > 1e-9
@@ -138,7 +147,12 @@ def test_spectral_norm_divides_by_the_largest_singular_value():
     np.testing.assert_allclose(largest, 1.0, rtol=1e-4)
     np.testing.assert_array_equal(normalised.weights[0], state.critics.weights[0])
     batch = next(batches(1, 32))
-    inputs = Batch(*(jnp.asarray(batch[k], jnp.float32) for k in ("s", "a", "r", "s2", "terminal")), batch["rows"])
+    inputs = Batch(
+        *(jnp.asarray(batch[k], jnp.float32) for k in ("s", "a", "r", "s2", "terminal")),
+        batch["rows"],
+        batch["a"],
+        batch["r"],
+    )
     after, metrics = score.update(config, state, inputs, jax.random.key(1), 0)
     assert np.isfinite(metrics["critic_loss"])
     assert not np.allclose(after.power, state.power)

@@ -33,6 +33,8 @@ class Batch(NamedTuple):
     next_observations: Float[Array, "batch observation"]
     terminals: Float[Array, " batch"]  # 1 where the task ended; a timeout is not an end
     rows: Int[Array, " batch"]  # which row of its data set each transition is
+    next_actions: Float[Array, "batch action"] | None = None  # recorded one step later; valid where `followed` is 1
+    followed: Float[Array, " batch"] | None = None  # 1 where the episode's recording goes on after this transition
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,11 +5,19 @@ import importlib
 from score_rl.algorithms.algorithm import Algorithm
 from score_rl.errors import unknown_name
 
-MODULES = {
+MODULES = {  # name: module, or module:attribute where a module holds more than ALGORITHM
     "score": "score_rl.algorithms.score",
     "bc": "score_rl.algorithms.bc",
     "td3-bc": "score_rl.algorithms.td3_bc",
     "iql": "score_rl.algorithms.iql",
+    "bcq": "score_rl.algorithms.bcq",
+    "bear": "score_rl.algorithms.bear",
+    "uwac": "score_rl.algorithms.uwac",
+    "cql": "score_rl.algorithms.cql",
+    "sac-n": "score_rl.algorithms.sac_n",
+    "edac": "score_rl.algorithms.edac",
+    "pbrl": "score_rl.algorithms.pbrl",
+    "pbrl-prior": "score_rl.algorithms.pbrl:WITH_PRIOR",
 }
 
 
@@ -20,4 +28,5 @@ def algorithm_names() -> list[str]:
 def get_algorithm(name: str) -> Algorithm:
     if name not in MODULES:
         raise unknown_name("algorithm", name, MODULES)
-    return importlib.import_module(MODULES[name]).ALGORITHM
+    module, _, attribute = MODULES[name].partition(":")
+    return getattr(importlib.import_module(module), attribute or "ALGORITHM")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from score_rl.data.dataset import Dataset
 from score_rl.data.storage import cache_folder
@@ -17,7 +18,7 @@ class Entry:
     name: str
     environment: str
     rows: int
-    origin: str
+    origin: str  # the server, or that it is recorded on this machine
     file: Path  # where it is, or will be, cached
     cached: bool
 
@@ -29,10 +30,15 @@ def dataset_names(cache: Path | None = None) -> list[Entry]:
     from score_rl.envs.tasks import task_of
 
     folder = cache_folder(cache)
-    built = "recorded here with the package's own policies"
     found = [
-        *((f"replica:{n}", replica_rows(n), built, replica_path(folder, n, None, 0)) for n in replica_names()),
-        *((f"d4rl:{n}", facts.transitions, facts.url, d4rl_path(folder, n)) for n, facts in d4rl_table().items()),
+        *(
+            (f"replica:{n}", replica_rows(n), "recorded here", replica_path(folder, n, None, 0))
+            for n in replica_names()
+        ),
+        *(
+            (f"d4rl:{n}", facts.transitions, urlsplit(facts.url).netloc, d4rl_path(folder, n))
+            for n, facts in d4rl_table().items()
+        ),
     ]
     return [Entry(name, task_of(name) or "", rows, origin, path, path.exists()) for name, rows, origin, path in found]
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from score_rl.data.policies import Policy
 from score_rl.envs.tasks import TASKS, Task
+from score_rl.errors import InputError
 
 if TYPE_CHECKING:
     from score_rl.envs.locomotion import Locomotion
@@ -82,6 +83,8 @@ def collect(
     """Record each stream (a policy and its number of rows) after the other; `on_rows` hears of new rows."""
     from score_rl.envs.locomotion import Locomotion
 
+    if seed < 0:
+        raise InputError(f"the seed {seed} is negative, but a recording needs one of 0 or more.")
     rows = empty_rows(TASKS[task], sum(count for _, count in streams))
     slots = max(_slots(count) for _, count in streams)
     environment = Locomotion(TASKS[task], slots, physics=physics, threads=threads)

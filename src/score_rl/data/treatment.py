@@ -5,6 +5,7 @@ A treatment is part of the trained artefact: a policy is meaningless without it.
 
 from typing import Literal, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -74,4 +75,4 @@ def fit_treatment(dataset: Dataset, *, normalise_states: bool, reward_scaling: R
         )
     low, high = dataset.action_low.astype(np.float64), dataset.action_high.astype(np.float64)
     numbers = (mean, scale, shift, spread, (high + low) / 2, (high - low) / 2)
-    return Treatment(*(np.asarray(number, dtype=np.float32) for number in numbers))
+    return Treatment(*(jnp.asarray(number, dtype=jnp.float32) for number in numbers))

@@ -1,5 +1,7 @@
 """An experiment as Python sees it: train one, open one, and use what came out."""
 
+import contextlib
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -346,7 +348,8 @@ def _train_fleets(
         raise
     finally:
         writer.close()
-        folder.write_status(status)
+        with contextlib.suppress(InputError):  # a full disk: the status stays that of the last checkpoint
+            folder.write_status(status)
 
 
 def _turns(algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]]) -> int:
@@ -398,8 +401,6 @@ def describe_for_storage(dataset: Dataset) -> dict[str, Any]:
 
 
 def _config_json(config: Any) -> dict[str, Any]:
-    import dataclasses
-
     return {
         field.name: list(value) if isinstance(value := getattr(config, field.name), tuple) else value
         for field in dataclasses.fields(config)

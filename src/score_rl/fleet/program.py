@@ -19,29 +19,45 @@ RUNS = "runs"  # the mesh axis
 
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
-    """One transition per row, so that drawing a batch is one gather: s, a, r, s', terminal."""
+    """One transition per row, so that drawing a batch is one gather: s, a, r, s', terminal, followed."""
+    followed = np.ones(len(dataset), np.float32)
+    followed[dataset.episodes[:, 1] - 1] = 0
     columns = (
         dataset.observations,
         dataset.actions,
         dataset.rewards[:, None],
         dataset.next_observations,
         dataset.terminals[:, None],
+        followed[:, None],
     )
     return np.concatenate(columns, axis=1, dtype=np.float32)
 
 
-def unpack_rows(
-    treatment: Treatment, shapes: Shapes, drawn: Float[Array, "batch columns"], rows: Int[Array, " batch"]
+def draw_batch(
+    treatment: Treatment,
+    shapes: Shapes,
+    rows: Float[Array, "rows columns"],
+    offset: Int[Array, ""],
+    length: Int[Array, ""],
+    drawn: Int[Array, " batch"],
 ) -> Batch:
-    """A drawn batch in treated units."""
+    """The transitions with these numbers, in treated units.
+
+    `rows` may hold several data sets: this one has `length` rows from `offset` on. The second gather, for the
+    actions one step later, is left out of the program by the compiler unless an algorithm reads them.
+    """
     s, a = shapes
+    here = rows[offset + drawn]
+    later = rows[offset + jnp.minimum(drawn + 1, length - 1)]
     return Batch(
-        observations=treatment.observe(drawn[:, :s]),
-        actions=treatment.action_in(drawn[:, s : s + a]),
-        rewards=treatment.reward(drawn[:, s + a]),
-        next_observations=treatment.observe(drawn[:, s + a + 1 : 2 * s + a + 1]),
-        terminals=drawn[:, 2 * s + a + 1],
-        rows=rows,
+        observations=treatment.observe(here[:, :s]),
+        actions=treatment.action_in(here[:, s : s + a]),
+        rewards=treatment.reward(here[:, s + a]),
+        next_observations=treatment.observe(here[:, s + a + 1 : 2 * s + a + 1]),
+        terminals=here[:, 2 * s + a + 1],
+        rows=drawn,
+        next_actions=treatment.action_in(later[:, s : s + a]),
+        followed=here[:, 2 * s + a + 2],
     )
 
 
@@ -79,11 +95,11 @@ def train_window(
         for turn in range(turns):
             sample_key, update_key = jax.random.split(jax.random.fold_in(stream, start + number * turns + turn))
             drawn = jax.random.randint(sample_key, (inputs.config.batch_size,), 0, inputs.length)
-            batch = unpack_rows(inputs.treatment, shapes, rows[inputs.offset + drawn], drawn)
+            batch = draw_batch(inputs.treatment, shapes, rows, inputs.offset, inputs.length, drawn)
             state, metrics = algorithm.update(inputs.config, state, batch, update_key, turn)
             for name, value in metrics.items():
                 seen.setdefault(name, []).append(value)
-        return state, {name: sum(values) / len(values) for name, values in seen.items()}
+        return state, {name: jnp.stack(values).mean() for name, values in seen.items()}
 
     state, metrics = jax.lax.scan(cycle, state, jnp.arange(updates // turns))
     return state, {name: values.mean() for name, values in metrics.items()}
@@ -123,8 +139,8 @@ class FleetProgram:
         inputs = RunInputs(
             config=jax.tree.map(lambda *v: np.asarray(v, np.float32), *(run.config for run in padded)),
             treatment=jax.tree.map(lambda *v: np.stack(v), *(treatments[run.dataset.checksum] for run in padded)),
-            offset=np.asarray([offsets[run.dataset.checksum] for run in padded], np.int32),
-            length=np.asarray([len(run.dataset) for run in padded], np.int32),
+            offset=jnp.asarray([offsets[run.dataset.checksum] for run in padded], jnp.int32),
+            length=jnp.asarray([len(run.dataset) for run in padded], jnp.int32),
             key=jnp.stack(keys),
         )
         return jax.device_put(inputs, self._split), rows

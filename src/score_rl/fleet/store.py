@@ -7,12 +7,14 @@ fleet-N/step-*.safetensors    the newest two checkpoints of each fleet, all runs
 tensorboard/RUN/    the same metrics for TensorBoard
 """
 
+import contextlib
 import csv
 import io
 import json
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
@@ -200,13 +202,40 @@ class Folder:
         return MetricsTable(rows)
 
 
+class Board:
+    """TensorBoard's file of one run, written in step with training: no thread that could fail on its own."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+        self._event = Event
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = EventsWriter(str(folder / "events"), filename_suffix=f".{os.getpid()}")
+        self._start = SessionLog(status=SessionLog.START)
+
+    def write(self, rows: Iterable[Row]) -> None:
+        from tensorboardX.summary import scalar
+
+        for row in rows:
+            if self._start is not None:  # tells TensorBoard to forget what a killed process wrote after this step
+                self._file.write_event(self._event(wall_time=time.time(), step=row.step, session_log=self._start))
+                self._start = None
+            summary = scalar(row.name, row.value)
+            self._file.write_event(self._event(wall_time=time.time(), step=row.step, summary=summary))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class MetricsWriter:
     """Appends to the long table and to TensorBoard."""
 
     def __init__(self, folder: Folder, tensorboard: bool = True) -> None:
         self._folder = folder
         self._tensorboard = tensorboard
-        self._boards: dict[str, Any] = {}
+        self._boards: dict[str, Board] = {}
         self._file: BinaryIO | None = None
         self.reopen()
 
@@ -216,37 +245,33 @@ class MetricsWriter:
             self._file.close()
         if not self._folder.metrics_path.exists():
             write_whole(self._folder.metrics_path, _csv([COLUMNS]))
-        self._file = self._folder.metrics_path.open("ab")
+        self._file = self._folder.metrics_path.open("ab", buffering=0)
 
     def write(self, rows: Iterable[Row]) -> None:
         rows = list(rows)
         assert self._file is not None
         try:
             self._file.write(_csv(rows))
-            self._file.flush()
+            if self._tensorboard:
+                by_run: dict[str, list[Row]] = {}
+                for row in rows:
+                    by_run.setdefault(row.run, []).append(row)
+                for run, mine in by_run.items():
+                    if run not in self._boards:
+                        self._boards[run] = Board(self._folder.path / "tensorboard" / run)
+                    self._boards[run].write(mine)
         except OSError as error:
             raise InputError(
-                f"cannot write {self._folder.metrics_path} ({error.strerror}); free some space, then go on with "
-                "--resume."
+                f"cannot write measurements to {self._folder.path} ({error.strerror}); free some space, then go on "
+                "with --resume."
             ) from error
-        if self._tensorboard:
-            for row in rows:
-                self._board(row.run).add_scalar(row.name, row.value, row.step)
-
-    def _board(self, run: str) -> Any:
-        if run not in self._boards:
-            from tensorboardX import SummaryWriter
-
-            self._boards[run] = SummaryWriter(
-                str(self._folder.path / "tensorboard" / run), write_to_disk=True, flush_secs=30
-            )
-        return self._boards[run]
 
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
         for board in self._boards.values():
-            board.close()
+            with contextlib.suppress(OSError):  # a full disk was reported when it was met
+                board.close()
 
 
 def _json(value: Any) -> bytes:

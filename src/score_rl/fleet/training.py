@@ -290,8 +290,8 @@ class FleetTrainer:
         free = shutil.disk_usage(self.folder.path).free
         if 3 * state > free:  # two are kept while a third is written
             raise InputError(
-                f"checkpoints need {3 * state / GIBIBYTE:.2f} GiB and {self.folder.path} has {free / GIBIBYTE:.2f} free; "
-                "free some space or give another --out."
+                f"checkpoints need {3 * state / GIBIBYTE:.2f} GiB and {self.folder.path} has "
+                f"{free / GIBIBYTE:.2f} free; free some space or give another --out."
             )
         several = f" (each of {self.program.mesh.size})" if self.program.mesh.size > 1 else ""
         self.say(

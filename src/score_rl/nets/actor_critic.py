@@ -26,13 +26,19 @@ def member(critics: Perceptron, number: int) -> Perceptron:
     return jax.tree.map(lambda leaf: leaf[number], critics)
 
 
+def first_hidden(
+    net: Perceptron, shared: Float[Array, "batch shared"], varied: Float[Array, "samples batch varied"]
+) -> Float[Array, "samples batch width"]:
+    """The first hidden layer on (s, x) for many x beside every s; the product with s is done once."""
+    weight, bias, width = net.weights[0], net.biases[0], shared.shape[-1]
+    return jax.nn.relu((shared @ weight[:width] + bias[None])[None] + varied @ weight[width:])
+
+
 def on_many(
     net: Perceptron, shared: Float[Array, "batch shared"], varied: Float[Array, "samples batch varied"]
 ) -> Float[Array, "samples batch fan_out"]:
-    """The network on (s, x) for many x beside every s; the first layer's product with s is done once."""
-    weight, bias, width = net.weights[0], net.biases[0], shared.shape[-1]
-    first = (shared @ weight[:width] + bias[None])[None] + varied @ weight[width:]
-    return Perceptron(net.weights[1:], net.biases[1:])(jax.nn.relu(first))
+    """The network on (s, x) for many x beside every s."""
+    return Perceptron(net.weights[1:], net.biases[1:])(first_hidden(net, shared, varied))
 
 
 def values_of_many(

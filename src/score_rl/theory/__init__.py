@@ -10,7 +10,8 @@ that can be computed is computed here, on finite and linear MDPs, exactly where 
     decomposition    false correlation, intrinsic uncertainty, optimisation error
     linear           linear MDPs and the ridge form of the quantifier
     regularised      regularised MDPs and their optimal policies
-    opo              OPO, Theo-SCORE, the policy improvement lemma, the theorem's schedules and bound
+    opo              OPO, Theo-SCORE and the policy improvement lemma
+    rate             the theorem's schedules, its ζ and the bound
     equivalence      Lemma "Equivalence between Theo-SCORE and OPO" under the linear parameterisation
     bridge           a critic ensemble against the exact epistemic error on a continuous task
     corrections      where the paper's statements and their proofs disagree, each decided by a number

@@ -6,6 +6,7 @@ MDP the counts n(s, a, s') hold everything a data set says, so many data sets ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -83,10 +84,14 @@ def transition_counts(samples: Samples, mdp: FiniteMDP) -> np.ndarray:
     return counts
 
 
-def draw_counts(mdp: FiniteMDP, behaviour: np.ndarray, size: int, sets: int, seed: int) -> np.ndarray:
-    """n(s, a, s') of `sets` independent data sets of `size` samples each, drawn by one JAX program."""
-    if size < 1 or sets < 1:
-        raise InputError(f"asked for {sets} data sets of {size} samples; expected at least one of each.")
+def draw_counts(mdp: FiniteMDP, behaviour: np.ndarray, sizes: int | Sequence[int], sets: int, seed: int) -> np.ndarray:
+    """n(s, a, s') of `sets` independent data sets for each N in `sizes`, drawn by one JAX program.
+
+    The data sets of the first size come first, then those of the second, and so on.
+    """
+    sizes = [sizes] if isinstance(sizes, int) else list(sizes)
+    if not sizes or min(sizes) < 1 or sets < 1:
+        raise InputError(f"asked for {sets} data sets of {sizes} samples; expected at least one of each.")
     joint = data_distribution(mdp, behaviour)
     cells = np.flatnonzero(joint)
     with double_precision():
@@ -94,16 +99,17 @@ def draw_counts(mdp: FiniteMDP, behaviour: np.ndarray, size: int, sets: int, see
         import jax.numpy as jnp
 
         shares = jnp.asarray(joint.ravel()[cells] / joint.sum())
-        keys = np.asarray(jax.random.key_data(jax.random.split(jax.random.key(seed), sets)))
+        keys = jax.random.key_data(jax.random.split(jax.random.key(seed), sets * len(sizes)))
 
-        def one(key: Any) -> Any:
-            # N independent samples fill the cells (s, a, s') multinomially, whatever N costs to draw one by one.
-            return jax.random.multinomial(jax.random.wrap_key_data(key), float(size), shares)
+        def one(inputs: Any) -> Any:
+            # N independent samples fill the cells (s, a, s') multinomially, so a large N costs no more than a small.
+            key, size = inputs
+            return jax.random.multinomial(jax.random.wrap_key_data(key), size, shares)
 
-        drawn = map_over_sets(one, keys)
-    counts = np.zeros((sets, joint.size))
+        drawn = map_over_sets(one, (np.asarray(keys), np.repeat(np.array(sizes, dtype=np.float64), sets)))
+    counts = np.zeros((sets * len(sizes), joint.size))
     counts[:, cells] = drawn
-    return counts.reshape(sets, *joint.shape)
+    return counts.reshape(-1, *joint.shape)
 
 
 def empirical_model(counts: Float[Any, "S A S"], reward: Float[Any, "S A"], gamma: float) -> EmpiricalModel:

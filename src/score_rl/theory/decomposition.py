@@ -45,14 +45,10 @@ class RegularisedDecomposition(NamedTuple):
 
     @property
     def total(self) -> Any:
-        return (
-            self.false_correlation + self.intrinsic_uncertainty + self.optimisation_error + self.curvature
-        )
+        return self.false_correlation + self.intrinsic_uncertainty + self.optimisation_error + self.curvature
 
 
-def model_error(
-    mdp: FiniteMDP, q_hat: Float[Any, "S A"], pi_hat: Float[Any, "S A"]
-) -> Float[Any, "S A"]:
+def model_error(mdp: FiniteMDP, q_hat: Float[Any, "S A"], pi_hat: Float[Any, "S A"]) -> Float[Any, "S A"]:
     """ι(s, a) = (B^π̂ Q̂)(s, a) - Q̂(s, a): what Q̂ misses of one true step."""
     return bellman_evaluation(mdp, q_hat, pi_hat) - q_hat
 

@@ -12,6 +12,7 @@ rules out features that are constant in a, such as one-hot features of all pairs
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,35 +118,49 @@ def opo_objective_linear(problem: LinearProblem, phi: Float[Any, " d"]) -> Float
     return (problem.states * per_state).sum()
 
 
-def stationary_point(problem: LinearProblem, steps: int = 60) -> np.ndarray:
-    """φ_{k+1} with ∇L_OPO^k(φ_{k+1}) = 0, by damped Newton steps on the automatically taken gradient."""
+@cache
+def _derivatives() -> tuple[Any, Any, Any]:
+    """The objective, its gradient and its Hessian in φ, compiled once."""
+    import jax
+
+    return (
+        jax.jit(opo_objective_linear),
+        jax.jit(jax.grad(opo_objective_linear, argnums=1)),
+        jax.jit(jax.hessian(opo_objective_linear, argnums=1)),
+    )
+
+
+def stationary_point(problem: LinearProblem, steps: int = 200) -> np.ndarray:
+    """φ_{k+1} with ∇L_OPO^k(φ_{k+1}) = 0: ascent by Newton steps on the automatically taken derivatives.
+
+    The objective is not concave in φ, so a step must raise it; where the Hessian is not negative definite its
+    eigenvalues are reflected. Close to the maximum, where the objective no longer changes in float64, a step
+    must shrink the gradient instead.
+    """
     check_problem(problem)
     with double_precision():
         import jax
         import jax.numpy as jnp
 
-        arrays = jax.tree.map(jnp.asarray, problem)
-        gradient = jax.jit(jax.grad(opo_objective_linear, argnums=1))
-        hessian = jax.jit(jax.hessian(opo_objective_linear, argnums=1))
+        arrays = jax.tree.map(lambda x: jnp.asarray(x, dtype=jnp.float64), problem)
+        objective, gradient, hessian = _derivatives()
         phi = np.asarray(problem.phi_k, dtype=np.float64)
-        slope = np.asarray(gradient(arrays, phi))
+        value, slope = float(objective(arrays, phi)), np.asarray(gradient(arrays, phi))
         for _ in range(steps):
-            if np.abs(slope).max() < 1e-15:
-                break
-            # Far from the maximum the Hessian may be indefinite: then -(η+λ) I_φ, its value there, stands in.
-            curvature = np.asarray(hessian(arrays, phi))
-            if np.linalg.eigvalsh(curvature).max() >= 0:
-                curvature = -(problem.eta_k + problem.lambda_k) * fisher(problem, phi)
-            move = -np.linalg.solve(curvature, slope)
+            values, vectors = np.linalg.eigh(np.asarray(hessian(arrays, phi)))
+            move = vectors @ ((vectors.T @ slope) / np.maximum(np.abs(values), 1e-8))
             size = 1.0
-            while size > 1e-6:
-                trial = np.asarray(gradient(arrays, phi + size * move))
-                if np.linalg.norm(trial) < np.linalg.norm(slope):
+            while size > 1e-8:
+                trial = phi + size * move
+                new_value, new_slope = float(objective(arrays, trial)), np.asarray(gradient(arrays, trial))
+                rises = new_value > value + 1e-4 * size * float(slope @ move)
+                settles = np.abs(slope).max() < 1e-6 and np.abs(new_slope).max() < np.abs(slope).max()
+                if rises or settles:
                     break
                 size *= 0.5
             else:
                 break
-            phi, slope = phi + size * move, trial
+            phi, value, slope = trial, new_value, new_slope
     return phi
 
 

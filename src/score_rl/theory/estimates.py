@@ -14,9 +14,7 @@ def _binomial_tail(successes: int, trials: int, p: float) -> float:
     if successes <= 0:
         return 1.0
     k = np.arange(successes, trials + 1)
-    log_choose = math.lgamma(trials + 1) - np.array(
-        [math.lgamma(i + 1) + math.lgamma(trials - i + 1) for i in k]
-    )
+    log_choose = math.lgamma(trials + 1) - np.array([math.lgamma(i + 1) + math.lgamma(trials - i + 1) for i in k])
     return float(np.exp(log_choose + k * math.log(p) + (trials - k) * math.log1p(-p)).sum())
 
 

@@ -74,9 +74,7 @@ def linear_mdp(features: Any, anchors: Any, rewards: Any, gamma: float, d0: Any)
     return LinearMDP(features, anchors, rewards, mdp)
 
 
-def random_linear_mdp(
-    states: int, actions: int, dimension: int, gamma: float, rng: np.random.Generator
-) -> LinearMDP:
+def random_linear_mdp(states: int, actions: int, dimension: int, gamma: float, rng: np.random.Generator) -> LinearMDP:
     """Random features near the corners of the simplex, random anchors and rewards."""
     features = rng.dirichlet(0.3 * np.ones(dimension), size=(states, actions))
     anchors = rng.dirichlet(0.3 * np.ones(states), size=dimension)

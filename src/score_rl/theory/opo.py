@@ -12,18 +12,10 @@ For F_k = log(π_k/π_0), up to constants per state, this is F_{k+1} = Q_k/η + 
 which replaces the paper's equations "re1" and "chara-log". Theo-SCORE's objective is OPO's without the proximal
 term: η_k = 0, π_{k+1} ∝ π_0 exp(Q_k/λ_k).
 
-The rate, as the algebra supports it. Write G_k = Q_k - λ_k F_k. Since log(π_{k+1}/π_k) = G_k/η + const,
+Lemma "Policy Improvement", exactly. Write G_k = Q_k - λ_k F_k. Since log(π_{k+1}/π_k) = G_k/η + const,
 
     (1/η) ⟨G_k, π - π_k⟩ = KL(π ‖ π_k) - KL(π ‖ π_{k+1}) + KL(π_k ‖ π_{k+1})      for every π, exactly, and
     KL(π_k ‖ π_{k+1}) ≤ span(G_k)² / 8η²                                          (Hoeffding's lemma).
-
-Sum over k with one fixed comparator π* (the optimal policy of the plain MDP: the per-k optima π_k^* of the paper
-do not telescope), weigh by the visitation of π*, drop -λ_k KL(π* ‖ π_k) ≤ 0 and the last KL:
-
-    (1/K) Σ_k (V_k^{π*} - V_k^{π_k}) ≤ η C/K + (1/K) Σ_k span(G_k)² / (8 η (1-γ)) + ε_Pess,
-    C = Σ_t γ^t E_π*[KL(π* ‖ π_0)],
-
-and V_k^* ≤ V_0^* = V_k^{π*} + λ_k C adds at most C Σ_k λ_k / K ≤ C/((1-α)K) for the paper's gap to V_k^*.
 """
 
 from __future__ import annotations
@@ -35,13 +27,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from score_rl.errors import InputError, unknown_name
+from score_rl.errors import InputError
 from score_rl.theory.data import EmpiricalModel
-from score_rl.theory.mdp import FiniteMDP, Model, action_value, check_policy, optimal, visitation
+from score_rl.theory.mdp import (
+    FiniteMDP,
+    Model,
+    action_value,
+    check_policy,
+    optimal,
+    policy_value,
+)
 from score_rl.theory.precision import double_precision, namespace, solve, to_numpy
 from score_rl.theory.regularised import (
     kl,
-    log_ratio,
     regularised_greedy,
     regularised_optimum,
     regularised_value,
@@ -80,22 +78,24 @@ class LemmaTerms(NamedTuple):
 
 def policy_improvement(
     q_k: Float[Any, "S A"],
-    pi_k: Float[Any, "S A"],
-    pi_next: Float[Any, "S A"],
+    log_k: Float[Any, "S A"],
+    log_next: Float[Any, "S A"],
     pi_star: Float[Any, "S A"],
-    pi_0: Float[Any, "S A"],
+    log_0: Float[Any, "S A"],
     eta: float,
     lambda_k: float,
     alpha: float,
     gamma: float,
 ) -> LemmaTerms:
-    """Lemma "Policy Improvement" for one step π_k → π_{k+1} with η = η_k + λ_k."""
-    advantage = q_k - lambda_k * log_ratio(pi_k, pi_0)
+    """Lemma "Policy Improvement" for one step π_k → π_{k+1} with η = η_k + λ_k; policies as log-probabilities,
+    since probabilities underflow where η_k < 0 lets the energies grow."""
+    pi_k = namespace(log_k).exp(log_k)
+    advantage = q_k - lambda_k * (log_k - log_0)
     span = advantage.max(-1) - advantage.min(-1)
     return LemmaTerms(
         (advantage * (pi_star - pi_k)).sum(-1) / eta,
-        kl(pi_star, pi_k) - kl(pi_star, pi_next),
-        kl(pi_k, pi_next),
+        (pi_star * (log_next - log_k)).sum(-1),
+        (pi_k * (log_k - log_next)).sum(-1),
         span**2 / (8.0 * eta**2),
         paper_improvement_constant(alpha, lambda_k, gamma) / eta**2,
     )
@@ -104,57 +104,6 @@ def policy_improvement(
 def paper_improvement_constant(alpha: float, lambda_k: float, gamma: float) -> float:
     """(1 + λ_k α⁴(1-α)^{-4})² (1-γ)^{-2}, as printed."""
     return (1.0 + lambda_k * alpha**4 / (1.0 - alpha) ** 4) ** 2 / (1.0 - gamma) ** 2
-
-
-def divergence_to_behaviour(mdp: FiniteMDP, pi_star: np.ndarray, pi_0: np.ndarray) -> float:
-    """C = Σ_t γ^t E_π*[KL(π*(·|s_t) ‖ π_0(·|s_t))]."""
-    return float((visitation(mdp, pi_star, mdp.d0).sum(-1) * kl(pi_star, pi_0)).sum())
-
-
-def zeta(mdp: FiniteMDP, pi_star: np.ndarray, pi_0: np.ndarray, alpha: float) -> float:
-    """The theorem's ζ = (1 + α⁴(1-α)^{-4})² C."""
-    return (1.0 + alpha**4 / (1.0 - alpha) ** 4) ** 2 * divergence_to_behaviour(mdp, pi_star, pi_0)
-
-
-SCHEDULES = ("stated", "inverse", "balanced")
-
-
-def total_weight(schedule: str, mdp: FiniteMDP, pi_star: Any, pi_0: Any, alpha: float, steps: int) -> float:
-    """η = η_k + λ_k for K = steps iterations.
-
-    stated    √(ζ/K), as the theorem prints it: below λ_0 = 1 for K > ζ, so that η_0 < 0.
-    inverse   √(K/ζ), its inverse: what the proof's last step needs for the rate √(ζ/K).
-    balanced  √(K G/C) with G = 1/(8(1-γ)³): minimises ηC/K + G/η, for the rate (1-γ)^{-3/2} √(C/2K).
-    """
-    z = zeta(mdp, pi_star, pi_0, alpha)
-    if schedule == "stated":
-        return math.sqrt(z / steps)
-    if schedule == "inverse":
-        return math.sqrt(steps / z)
-    if schedule == "balanced":
-        divergence = divergence_to_behaviour(mdp, pi_star, pi_0)
-        return math.sqrt(steps / (8.0 * (1.0 - mdp.gamma) ** 3 * divergence))
-    raise unknown_name("schedule", schedule, SCHEDULES)
-
-
-def rate_bound(mdp: FiniteMDP, pi_star: Any, pi_0: Any, alpha: float, steps: int, eta: float) -> float:
-    """The derived bound on AveSubOptGap(K) without ε_Pess, known before the first iteration.
-
-    span(Q_k) ≤ (1 + γ λ_k L_k)/(1-γ) with KL(π_k ‖ π_0) ≤ L_k = min(span F_k, log 1/min π_0), and the recursion
-    of F_k gives span F_{k+1} ≤ span(Q_k)/η + |1 - λ_k/η| span F_k; so span(G_k) ≤ span Q_k + λ_k span F_k.
-    """
-    divergence = divergence_to_behaviour(mdp, pi_star, pi_0)
-    support = -math.log(float(np.min(pi_0)))
-    span_f, squares = 0.0, 0.0
-    for k in range(steps):
-        weight = alpha**k
-        span_q = (1.0 + mdp.gamma * weight * min(span_f, support)) / (1.0 - mdp.gamma)
-        squares += (span_q + weight * span_f) ** 2
-        span_f = span_q / eta + abs(1.0 - weight / eta) * span_f
-        if not math.isfinite(squares) or span_f > 1e150:
-            return math.inf
-    annealing = divergence * (1.0 - alpha**steps) / ((1.0 - alpha) * steps)
-    return eta * divergence / steps + squares / steps / (8.0 * eta * (1.0 - mdp.gamma)) + annealing
 
 
 def clipped_evaluation(
@@ -205,9 +154,14 @@ class Trajectory:
     gaps: np.ndarray  # V_k^*(s_0) - V_k^{π_k}(s_0), the theorem's gap
     plain_gaps: np.ndarray  # V^*(s_0) - V^{π_k}(s_0), without regularisation
     q: np.ndarray  # Q_k
-    policies: np.ndarray  # π_k, one more than Q_k
+    log_policies: np.ndarray  # log π_k, one more than Q_k
     lambdas: np.ndarray
     eta: float  # η_k + λ_k
+
+    @property
+    def policies(self) -> np.ndarray:
+        """π_k, k = 0 … K."""
+        return np.exp(self.log_policies)
 
     @property
     def sub_opt_gap(self) -> float:
@@ -240,6 +194,59 @@ def regularised_optima(mdp: FiniteMDP, pi_0: np.ndarray, alpha: float, steps: in
     return values
 
 
+class Iterates(NamedTuple):
+    """What one scan over k returns."""
+
+    value: Any  # V_k^{π_k}(s_0)
+    plain: Any  # V^{π_k}(s_0)
+    q: Any
+    log_policy: Any
+
+
+def iterate(
+    mdp: FiniteMDP, pi_0: np.ndarray, lambdas: np.ndarray, estimate: EmpiricalModel | None, widths: np.ndarray | None
+) -> Any:
+    """The traceable map η ↦ (iterates over k, log π_K); to be called in double precision."""
+    import jax
+    import jax.numpy as jnp
+
+    truth = EmpiricalModel(jnp.asarray(mdp.P), jnp.asarray(mdp.R), mdp.gamma, None)
+    behaviour = jnp.asarray(pi_0)
+    support = -math.log(float(pi_0.min()))
+    inputs = jnp.asarray(lambdas), jnp.zeros((len(lambdas), 1, 1)) if widths is None else jnp.asarray(widths)
+
+    def step(energy: Any, inputs: Any, eta: Any) -> Any:
+        weight, width = inputs
+        pi = softmax_policy(energy)
+        true_value = regularised_value(truth, pi, behaviour, weight)
+        if estimate is None:
+            q = action_value(truth, true_value)
+        else:
+            floor = -mdp.gamma * weight * support / (1.0 - mdp.gamma)
+            q, _ = clipped_evaluation(estimate, pi, width, -weight * kl(pi, behaviour), floor)
+        new = opo_step(q, energy, jnp.log(behaviour), eta - weight, weight)
+        new = new - new.max(-1, keepdims=True)  # constants per state do not matter; keeps energies finite
+        plain = (mdp.d0 * policy_value(truth, pi)).sum()
+        return new, Iterates((mdp.d0 * true_value).sum(), plain, q, jax.nn.log_softmax(energy, -1))
+
+    def run(eta: Any) -> Any:
+        last, iterates = jax.lax.scan(lambda energy, x: step(energy, x, eta), jnp.log(behaviour), inputs)
+        return iterates, jax.nn.log_softmax(last, -1)
+
+    return run
+
+
+def check_opo(mdp: FiniteMDP, pi_0: np.ndarray, alpha: float, steps: int, eta: float) -> np.ndarray:
+    """π_0 with full support, α ∈ (0, 1), K ≥ 1 and η > 0."""
+    check_annealing(alpha)
+    pi_0 = check_policy(mdp, pi_0, "the behaviour policy π_0")
+    if pi_0.min() <= 0.0:
+        raise InputError("the behaviour policy π_0 gives an action probability 0; the KL penalty needs all positive.")
+    if steps < 1 or not eta > 0.0:
+        raise InputError(f"OPO needs K ≥ 1 and η_k + λ_k > 0, got {steps} and {eta}.")
+    return pi_0
+
+
 def run_opo(
     mdp: FiniteMDP,
     pi_0: np.ndarray,
@@ -251,45 +258,32 @@ def run_opo(
 ) -> Trajectory:
     """K = steps iterations of OPO with λ_k = α^k and η_k = η - λ_k.
 
-    Without an estimate, Q_k = Q_{λ_k}^{π_k} exactly (U = 0). With an empirical model and `widths` U_k = widths[k],
-    Q_k is the pessimistic estimator: the fixed point of the empirical regularised evaluation operator minus
-    U_k, clipped at -γ λ_k ℓ/(1-γ), ℓ = log 1/min π_0, below which no regularised Q-function of π_k lies.
+    Without an estimate, Q_k = Q_{λ_k}^{π_k} exactly (U = 0). With an empirical model and widths[k] = U_k, Q_k is the
+    pessimistic estimator: the fixed point of the empirical regularised evaluation operator minus U_k, clipped
+    at -γ λ_k ℓ/(1-γ), ℓ = log 1/min π_0, below which no regularised Q-function of π_k lies.
     """
-    alpha, pi_0 = check_annealing(alpha), check_policy(mdp, pi_0, "the behaviour policy π_0")
-    if pi_0.min() <= 0.0:
-        raise InputError("the behaviour policy π_0 gives an action probability 0; the KL penalty needs all positive.")
-    if steps < 1 or eta <= 0.0:
-        raise InputError(f"OPO needs K ≥ 1 and η_k + λ_k > 0, got {steps} and {eta}.")
+    pi_0 = check_opo(mdp, pi_0, alpha, steps, eta)
     lambdas = alpha ** np.arange(steps)
-    optima = regularised_optima(mdp, pi_0, alpha, steps)
-    plain = float(mdp.d0 @ optimal(mdp)[0].max(-1))
-    support = -math.log(float(pi_0.min()))
     with double_precision():
         import jax
-        import jax.numpy as jnp
 
-        truth = EmpiricalModel(jnp.asarray(mdp.P), jnp.asarray(mdp.R), mdp.gamma, None)
-        behaviour = jnp.asarray(pi_0)
+        iterates, last = to_numpy(jax.jit(iterate(mdp, pi_0, lambdas, estimate, widths))(eta))
+    best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
+    gaps = regularised_optima(mdp, pi_0, alpha, steps) - iterates.value
+    logs = np.concatenate([iterates.log_policy, last[None]])
+    return Trajectory(gaps, best - iterates.plain, iterates.q, logs, lambdas, eta)
 
-        def step(energy: Any, inputs: Any) -> Any:
-            weight, width = inputs
-            pi = softmax_policy(energy)
-            penalty = -weight * kl(pi, behaviour)
-            if estimate is None:
-                q = action_value(truth, regularised_value(truth, pi, behaviour, weight))
-            else:
-                floor = -mdp.gamma * weight * support / (1.0 - mdp.gamma)
-                q, _ = clipped_evaluation(estimate, pi, width, penalty, floor)
-            new = opo_step(q, energy, jnp.log(behaviour), eta - weight, weight)
-            new = new - new.max(-1, keepdims=True)  # constants per state do not matter; keeps energies finite
-            value = (mdp.d0 * regularised_value(truth, pi, behaviour, weight)).sum()
-            unregularised = (mdp.d0 * regularised_value(truth, pi, behaviour, 0.0)).sum()
-            return new, (value, unregularised, q, pi)
 
-        width = jnp.zeros((steps, 1, 1)) if widths is None else jnp.asarray(widths)
-        last, (values, plains, q, pi) = jax.jit(lambda start, xs: jax.lax.scan(step, start, xs))(
-            jnp.log(behaviour), (jnp.asarray(lambdas), width)
+def improvement_along(trajectory: Trajectory, pi_star: np.ndarray, alpha: float, gamma: float) -> LemmaTerms:
+    """Lemma "Policy Improvement" at every k and state of a trajectory; leaves have axes (K, S), `paper` (K,)."""
+    terms = [
+        policy_improvement(q, before, after, pi_star, trajectory.log_policies[0], trajectory.eta, weight, alpha, gamma)
+        for q, before, after, weight in zip(
+            trajectory.q,
+            trajectory.log_policies[:-1],
+            trajectory.log_policies[1:],
+            trajectory.lambdas.tolist(),
+            strict=True,
         )
-        values, plains, q, pi, last = to_numpy((values, plains, q, pi, softmax_policy(last)))
-    policies = np.concatenate([pi, last[None]])
-    return Trajectory(optima - values, plain - plains, q, policies, lambdas, eta)
+    ]
+    return LemmaTerms(*(np.array(column) for column in zip(*terms, strict=True)))

@@ -34,9 +34,7 @@ from score_rl.theory.precision import map_over_sets, namespace
 from score_rl.theory.uncertainty import epistemic_error, event_holds, quantifier
 
 
-def pessimistic_operator(
-    estimate: Model, q: Float[Any, "S A"], width: Float[Any, "S A"]
-) -> Float[Any, "S A"]:
+def pessimistic_operator(estimate: Model, q: Float[Any, "S A"], width: Float[Any, "S A"]) -> Float[Any, "S A"]:
     """B̂⁻Q = max{B̂Q - U, 0}."""
     return namespace(q, width).maximum(bellman_optimality(estimate, q) - width, 0.0)
 
@@ -55,9 +53,7 @@ def pessimistic_value_iteration(
     return q, greedy(q)
 
 
-def suboptimality_bound(
-    mdp: FiniteMDP, width: Float[Any, "S A"], pi_star: Float[Any, "S A"]
-) -> Float[Any, ""]:
+def suboptimality_bound(mdp: FiniteMDP, width: Float[Any, "S A"], pi_star: Float[Any, "S A"]) -> Float[Any, ""]:
     """Σ_t 2γ^t E_{π*}[U(s_t, a_t)], the right-hand side under pessimism (and ε_Pess in the theorem)."""
     return 2.0 * (visitation(mdp, pi_star, mdp.d0) * width).sum()
 
@@ -96,15 +92,16 @@ def judge_data_set(
     The penalty is scale·U, U being the quantifier called `name` at confidence 1-ξ. With scale < 1 nothing is
     proven any more; the event and the bound are still those of scale·U, measured.
     """
+    xp = namespace(counts)
     q_star, pi_star = optimal(mdp) if optimum is None else optimum
     estimate = empirical_model(counts, mdp.R, mdp.gamma)
-    width = scale * quantifier(name)(estimate.visits, mdp.gamma, xi)
+    width = quantifier(name)(estimate.visits, mdp.gamma, xi)
+    width = xp.where(estimate.visits > 0, scale * width, width)  # an unvisited pair's range needs no calibration
     q_greedy, pi_greedy = greedy_value_iteration(estimate)
     q_hat, pi_hat = pessimistic_value_iteration(estimate, width)
     error = epistemic_error(mdp, estimate, q_hat)
     iota = bellman_optimality(mdp, q_hat) - pessimistic_operator(estimate, q_hat, width)
     first = int(np.argmax(mdp.d0))
-    xp = namespace(counts)
     return Judged(
         event_holds(error, width),
         event_holds(epistemic_error(mdp, estimate, q_greedy), width),
@@ -124,10 +121,11 @@ def judge_data_sets(
     counts: Float[np.ndarray, "sets S A S"],
     xi: float,
     name: str = "leave_one_out",
-    scale: float = 1.0,
+    scale: float | Float[np.ndarray, " sets"] = 1.0,
 ) -> Judged:
-    """`judge_data_set` over many data sets, in one compiled program."""
+    """`judge_data_set` over many data sets, each with its own scale of U if asked, in one compiled program."""
     optimum = optimal(mdp)
     for data_set in counts:
         check_counts(mdp, data_set)
-    return map_over_sets(lambda c: judge_data_set(mdp, c, xi, name, scale, optimum), counts)
+    scales = np.broadcast_to(np.asarray(scale, dtype=np.float64), len(counts))
+    return map_over_sets(lambda x: judge_data_set(mdp, x[0], xi, name, x[1], optimum), (counts, scales))

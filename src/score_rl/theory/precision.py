@@ -59,17 +59,18 @@ def map_over_sets(function: Any, sets: Any, chunk: int = 128) -> Any:
         import jax
         import jax.numpy as jnp
 
-        count = len(sets)
+        leaves, structure = jax.tree.flatten(sets)
+        count = len(leaves[0])
         chunk = min(chunk, count)
         program = jax.jit(jax.vmap(function))
         parts = []
         for start in range(0, count, chunk):
-            part = np.asarray(sets[start : start + chunk])
-            kept = len(part)
-            if kept < chunk:  # the last chunk is filled up, so that no second program is compiled
-                part = np.concatenate([part, np.repeat(part[-1:], chunk - kept, axis=0)])
-            parts.append(jax.tree.map(lambda x, kept=kept: np.asarray(x)[:kept], program(jnp.asarray(part))))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+            # The last chunk is filled up with repetitions, so that no second program is compiled.
+            index = np.minimum(np.arange(start, start + chunk), count - 1)
+            part = structure.unflatten([jnp.asarray(np.asarray(leaf)[index]) for leaf in leaves])
+            kept = min(chunk, count - start)
+            parts.append(jax.tree.map(lambda x, kept=kept: np.asarray(x)[:kept], program(part)))
+        return jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
 
 
 def to_numpy(tree: Any) -> Any:

@@ -38,9 +38,7 @@ def check_weight(weight: float) -> float:
     return float(weight)
 
 
-def regularised_value(
-    model: Model, pi: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any
-) -> Float[Any, " S"]:
+def regularised_value(model: Model, pi: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any) -> Float[Any, " S"]:
     """V_λ^π = (I - γ P_π)^{-1} (r_π - λ KL(π ‖ π_0))."""
     xp = namespace(model.P, pi, weight)
     reward = (pi * model.R).sum(-1) - weight * kl(pi, pi_0)

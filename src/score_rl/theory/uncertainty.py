@@ -71,9 +71,7 @@ def leave_one_out(visits: Float[Any, "S A"], gamma: float, xi: float) -> Float[A
     return _capped(gamma * v_max * rate, visits, gamma, v_max)
 
 
-def uniform(
-    visits: Float[Any, "S A"], gamma: float, xi: float, value_range: float | None = None
-) -> Float[Any, "S A"]:
+def uniform(visits: Float[Any, "S A"], gamma: float, xi: float, value_range: float | None = None) -> Float[Any, "S A"]:
     """γ V_max √((log(SA/ξ) + S log 2) / 2n): confidence 1-ξ for all value functions at once.
 
     `value_range` replaces V_max where values span another interval (the regularised MDP's reach below zero).

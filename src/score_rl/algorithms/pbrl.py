@@ -1,0 +1,255 @@
+r"""PBRL: pessimistic bootstrapping (Bai et al., 2022), with or without random priors.
+
+SAC's actor with K critics, each with its own target network. Their disagreement u, the standard deviation over the
+critics (divided by K - 1, as published), is subtracted in two places: from the next value of the data's
+transitions, and from pseudo-targets for actions that the data does not hold, n from the policy at s and n at s':
+
+    y_i       = r + γ·(1 - terminal)·[Q'_i(s', a') - β_in·u'(s', a')],    a' ~ π(·|s'),  u' of the target networks
+    ŷ_i(s,â)  = max(Q_i(s, â) - β_ood·u(s, â), 0),        â  ~ π(·|s)
+    ŷ_i(s',â) = max(Q_i(s', â) - β_next·u(s', â), 0),     â  ~ π(·|s')
+    L(Q_i)    = E[(Q_i(s, a) - y_i)²] + E[(Q_i - ŷ_i)²]    over both kinds of â
+    L(π)      = E[α·log π(a|s) - min_i Q_i(s, a)]
+
+Targets and pseudo-targets carry no gradient. β_ood falls in a straight line over the first updates. After that,
+every `record_every` updates, the mean of Q at the policy's actions is recorded, and β_ood is divided by a factor
+whenever the last 5 records are lower on average than the 15 before, until it is no longer above a floor.
+
+With random priors (PBRL-prior; Osband et al., 2018) each critic is Q_i + scale·p_i with a fixed random p_i that
+passes no gradient on, to the actor neither. The target networks have random priors of their own (published code).
+
+The temperature moves first, then the critics, then the actor on the moved critics, then the targets.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
+from score_rl.nets.actor_critic import values, values_of_many
+from score_rl.nets.initialisation import rlkit_start
+from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
+from score_rl.nets.perceptron import Perceptron
+
+RECORDS, RECENT = 20, 5  # how many means of Q are kept, and how many of them are the last ones (published code)
+
+
+@config
+class Config:
+    beta_in: float = setting(0.01, "β_in, weight of u'(s', a') for the data's transitions (published code)")
+    beta_ood: float = setting(5.0, "β_ood at the start (published code)")
+    beta_ood_end: float = setting(1.0, "β_ood after its straight fall (published code)")
+    beta_ood_divisor: float = setting(1.01, "what β_ood is divided by when Q falls; 1 keeps it (published code)")
+    beta_ood_floor: float = setting(0.2, "β_ood is divided no more once it is not above this (published code)")
+    beta_next: float = setting(0.1, "β_next, weight of u(s', â) (published code)")
+    discount: float = setting(0.99, "γ (published code)")
+    tau: float = setting(0.005, "share of the online network in each move of the targets (published code)")
+    actor_learning_rate: float = setting(
+        1e-4, "Adam's learning rate for the actor and the temperature (published code)"
+    )
+    critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
+    beta_ood_updates: int = setting(50_000, "updates over which β_ood falls to `beta_ood_end` (published code)")
+    record_every: int = setting(1_000, "updates between two records of Q (published code: one an epoch)")
+    ood_actions: int = setting(10, "n, actions of each kind in each state (published code)")
+    critics: int = setting(10, "K, number of critics (published code)")
+    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)")
+    prior_scale: float = setting(0.0, "scale of the random priors; 0 is without (published code: 0 or 1)", static=True)
+    batch_size: int = setting(256, "transitions per update (published code)")
+    normalise_states: bool = setting(False, "standardise observations over the data set (published code: off)")
+    reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
+
+    def check(self) -> None:
+        require(self.critics >= 2, f"critics is {self.critics}; their disagreement needs at least 2.")
+        require(self.ood_actions >= 1, f"ood_actions is {self.ood_actions}; it must be 1 or more.")
+        require(self.record_every >= 1, f"record_every is {self.record_every}; it must be 1 or more.")
+        require(self.beta_ood_updates >= 1, f"beta_ood_updates is {self.beta_ood_updates}; it must be 1 or more.")
+        require(self.beta_ood_divisor > 0, f"beta_ood_divisor is {self.beta_ood_divisor}; it must be above 0.")
+        require(self.prior_scale >= 0, f"prior_scale is {self.prior_scale}; it must be 0 or more.")
+        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
+        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
+        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256,256.")
+        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
+
+
+@config
+class PriorConfig(Config):
+    prior_scale: float = setting(1.0, "scale of the random priors (published code)", static=True)
+
+
+class State(NamedTuple):
+    soft: SoftActor
+    critics: Perceptron  # every array with a leading axis of length K
+    target_critics: Perceptron
+    priors: Perceptron | None  # of the critics; never trained
+    target_priors: Perceptron | None  # of the target networks; never trained
+    critic_optimiser: OptimiserState
+    beta_ood_factor: Float[Array, ""]  # what the divisions have left of β_ood
+    records: Float[Array, " records"]  # the last means of Q, oldest first
+    step: Int[Array, ""]
+
+
+class Draws(NamedTuple):
+    """The random numbers of one update, standard normal."""
+
+    here: Float[Array, "batch action"]  # for π(·|s) in the actor's loss
+    there: Float[Array, "batch action"]  # for a' in the target
+    ood: Float[Array, "samples twice_batch action"]  # for â at s, then at s'
+
+
+def draw(config: Config, batch: Batch, key: PRNGKeyArray) -> Draws:
+    (rows, width), dtype = batch.actions.shape, batch.actions.dtype
+    shapes = ((rows, width), (rows, width), (config.ood_actions, 2 * rows, width))
+    return Draws(*(jax.random.normal(k, s, dtype) for k, s in zip(jax.random.split(key, 3), shapes, strict=True)))
+
+
+def judge(
+    config: Config,
+    evaluate: Callable[[Perceptron, Array, Array], Array],
+    critics: Perceptron,
+    priors: Perceptron | None,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "*samples batch action"],
+) -> Float[Array, "members *samples batch"]:
+    """Q_i(s, a), its prior included; `evaluate` is `values` or `values_of_many`."""
+    q = evaluate(critics, observations, actions)
+    if priors is None:
+        return q
+    return q + config.prior_scale * jax.lax.stop_gradient(evaluate(priors, observations, actions))
+
+
+def disagreement(q: Float[Array, "members ..."]) -> Float[Array, "..."]:
+    """u."""
+    return q.std(axis=0, ddof=1)
+
+
+def beta_ood(config: Config, state: State) -> Float[Array, ""]:
+    """β_ood at this update, the first of which is number 1 of the schedule (published code)."""
+    done = jnp.minimum((state.step + 1).astype(state.records.dtype) / config.beta_ood_updates, 1.0)
+    return state.beta_ood_factor * (config.beta_ood + done * (config.beta_ood_end - config.beta_ood))
+
+
+def critic_loss(
+    critics: Perceptron, config: Config, state: State, batch: Batch, draws: Draws
+) -> tuple[Float[Array, ""], Metrics]:
+    """Sum of L(Q_i) over the critics."""
+    stop = jax.lax.stop_gradient
+    network, rows = state.soft.network, batch.rewards.size
+    next_actions = policy(network, batch.next_observations).sample(draws.there)
+    targets = (state.target_critics, state.target_priors)
+    next_q = judge(config, values, *targets, batch.next_observations, next_actions)
+    pessimistic = next_q - config.beta_in * disagreement(next_q)[None]
+    y = stop(batch.rewards[None] + config.discount * (1 - batch.terminals)[None] * pessimistic)
+    q = judge(config, values, critics, state.priors, batch.observations, batch.actions)
+    losses = ((q - y) ** 2).mean(axis=1)
+
+    # Both kinds of actions in one go: the states s and s' below one another, n actions in each.
+    states = jnp.concatenate([batch.observations, batch.next_observations])
+    actions = stop(policy(network, states).sample(draws.ood))
+    q_ood = judge(config, values_of_many, critics, state.priors, states, actions)
+    beta = beta_ood(config, state)
+    betas = jnp.concatenate([jnp.full(rows, beta), jnp.full(rows, config.beta_next)]).astype(q.dtype)
+    u_ood = disagreement(q_ood)
+    y_ood = stop(jnp.maximum(q_ood - (betas[None] * u_ood)[None], 0.0))
+    ood_losses = ((q_ood - y_ood) ** 2).mean(axis=(1, 2))
+    metrics = {
+        "critic_loss": losses.mean(),
+        "ood_loss": ood_losses.mean(),
+        "q": q.mean(),
+        "q_target": y.mean(),
+        "q_ood": q_ood[:, :, :rows].mean(),
+        "uncertainty": disagreement(q).mean(),
+        "uncertainty_ood": u_ood[:, :rows].mean(),
+        "beta_ood": beta,
+    }
+    return (losses + ood_losses).sum(), metrics
+
+
+def remember(config: Config, state: State, q_ood: Float[Array, ""]) -> State:
+    """Record Q when it is time to; before that, lower β_ood if the records say that Q falls."""
+    due = state.step % config.record_every == 0
+    enough = (state.step + 1 > config.beta_ood_updates) & (state.step // config.record_every >= RECORDS)
+    falls = state.records[-RECENT:].mean() < state.records[:-RECENT].mean()
+    lower = due & enough & falls & (beta_ood(config, state) > config.beta_ood_floor)
+    moved = jnp.concatenate([state.records[1:], q_ood[None]])
+    return state._replace(
+        beta_ood_factor=jnp.where(lower, state.beta_ood_factor / config.beta_ood_divisor, state.beta_ood_factor),
+        records=jnp.where(due, moved, state.records),
+    )
+
+
+def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
+    """One step of the temperature, every critic, the actor and the targets."""
+    draws = draw(config, batch, key)
+    soft = tune_temperature(state.soft, batch.observations, draws.here, config.actor_learning_rate)
+    gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, draws)
+    critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
+    soft, actor_metrics = improve(
+        soft,
+        soft.temperature,
+        lambda actions: judge(config, values, critics, state.priors, batch.observations, actions).min(axis=0),
+        batch.observations,
+        draws.here,
+        config.actor_learning_rate,
+    )
+    state = remember(config, state, metrics["q_ood"])._replace(
+        soft=soft,
+        critics=critics,
+        target_critics=move_towards(state.target_critics, critics, config.tau),
+        critic_optimiser=optimiser,
+        step=state.step + 1,
+    )
+    return state, metrics | actor_metrics
+
+
+def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
+    actor_key, *keys = jax.random.split(key, 4)
+    sizes = (shapes.observation + shapes.action, *config.hidden, 1)
+    critics, *priors = (rlkit_start(k, sizes, members=config.critics) for k in keys)
+    return State(
+        soft=init_soft_actor(actor_key, shapes, config.hidden),
+        critics=critics,
+        target_critics=critics,
+        priors=priors[0] if config.prior_scale > 0 else None,
+        target_priors=priors[1] if config.prior_scale > 0 else None,
+        critic_optimiser=adam_init(critics),
+        beta_ood_factor=jnp.ones(()),
+        records=jnp.zeros(RECORDS),
+        step=jnp.zeros((), jnp.int32),
+    )
+
+
+def uncertainty(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """u(s, a), in units of the reward."""
+    return disagreement(judge(config, values, state.critics, state.priors, observations, actions))
+
+
+ALGORITHM = Algorithm(
+    name="pbrl",
+    title="PBRL",
+    summary="ensemble disagreement as a penalty on the data's targets and on sampled actions'",
+    Config=Config,
+    init=init,
+    update=update,
+    policy=lambda state: state.soft.network,
+    act=act,
+    uncertainty=uncertainty,
+    characteristics=("value-penalised", "uncertainty-aware", "OOD sampling"),
+    headline=("uncertainty", "q"),
+)
+
+WITH_PRIOR = dataclasses.replace(
+    ALGORITHM,
+    name="pbrl-prior",
+    title="PBRL-prior",
+    summary="PBRL with a fixed random prior beside every critic",
+    Config=PriorConfig,
+)

@@ -1,0 +1,101 @@
+"""How the figures look: one palette, one way to make and to save them, no global plotting state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from score_rl.errors import InputError
+
+# Okabe and Ito's colours, told apart with any colour vision; markers and dashes differ as well.
+BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+    "#777777",
+)
+
+
+def require_matplotlib() -> Any:
+    """matplotlib, or a sentence on how to get it."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError as missing:
+        raise InputError(
+            "the figures need matplotlib, which is not installed: pip install score-rl[report]."
+        ) from missing
+    return matplotlib
+
+
+def new_figure(rows: int, columns: int, width: float = 4.2, height: float = 3.3) -> tuple[Any, np.ndarray]:
+    """A figure with rows × columns axes, as an object array of that shape."""
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.ravel():
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(visible=True, color="#DDDDDD", linewidth=0.6)
+        axis.set_axisbelow(True)
+    return figure, axes
+
+
+def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
+    """`name`.svg and `name`.pdf in `out`, the same bytes for the same figure."""
+    matplotlib = require_matplotlib()
+    out.mkdir(parents=True, exist_ok=True)
+    files = [out / f"{name}.svg", out / f"{name}.pdf"]
+    with matplotlib.rc_context({"svg.hashsalt": "score-rl", "pdf.fonttype": 42}):
+        figure.savefig(files[0], metadata={"Date": None})
+        figure.savefig(files[1], metadata={"CreationDate": None})
+    return files
+
+
+def line(axis: Any, x: Any, y: Any, label: str | None, colour: str, **style: Any) -> None:
+    """A line with markers."""
+    style = {"marker": "o", "markersize": 3.5, "linewidth": 1.5, **style}
+    axis.plot(x, y, label=label, color=colour, **style)
+
+
+def band(axis: Any, x: Any, runs: np.ndarray, label: str, colour: str, **style: Any) -> None:
+    """The mean over the first axis of `runs`, and one standard deviation around it."""
+    mean, spread = runs.mean(0), runs.std(0)
+    axis.fill_between(x, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+    line(axis, x, mean, label, colour, **style)
+
+
+def cumulative(axis: Any, values: np.ndarray, label: str, colour: str, **style: Any) -> None:
+    """The share of values at or below x, as steps."""
+    values = np.sort(values)
+    axis.step(values, np.arange(1, len(values) + 1) / len(values), where="post", label=label, color=colour, **style)
+
+
+def legend(axis: Any, **options: Any) -> None:
+    """A small legend with a light frame, so that lines behind it do not read as part of it."""
+    axis.legend(fontsize=8, framealpha=0.9, edgecolor="#DDDDDD", **options)
+
+
+def name_axes(axis: Any, x: str, y: str, title: str = "") -> None:
+    """Labels in the paper's symbols."""
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+    if title:
+        axis.set_title(title, fontsize=10, loc="left")
+
+
+def log_axes(axis: Any, which: Sequence[str] = ("x", "y")) -> None:
+    """Logarithmic axes."""
+    if "x" in which:
+        axis.set_xscale("log")
+    if "y" in which:
+        axis.set_yscale("log")

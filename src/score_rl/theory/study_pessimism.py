@@ -1,0 +1,358 @@
+"""Studies of the paper's section 2: false correlation, the decomposition, the quantifiers and their confidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from score_rl.theory import figures as fig
+from score_rl.theory.data import draw_counts
+from score_rl.theory.decomposition import Decomposition
+from score_rl.theory.estimates import clopper_pearson
+from score_rl.theory.examples import (
+    behaviour_policy,
+    cautious_driver,
+    chain,
+    gridworld,
+    lucky_green_lights,
+    random_mdp,
+)
+from score_rl.theory.linear import judge_linear_data_sets, random_linear_mdp
+from score_rl.theory.mdp import FiniteMDP, optimal
+from score_rl.theory.pessimism import Judged, judge_data_sets
+from score_rl.theory.studies import Findings
+from score_rl.theory.uncertainty import QUANTIFIERS
+
+XI = 0.1
+TERMS = (
+    ("(i) false correlation", "false_correlation", fig.VERMILION),
+    ("(ii) intrinsic uncertainty", "intrinsic_uncertainty", fig.BLUE),
+    ("(iii) optimisation error", "optimisation_error", fig.GREEN),
+    ("SubOpt", "suboptimality", fig.BLACK),
+)
+
+
+def _by_size(values: np.ndarray, sizes: int) -> np.ndarray:
+    """The leading axis split into (sizes, sets)."""
+    return values.reshape(sizes, -1, *values.shape[1:])
+
+
+def _residual(parts: Decomposition) -> float:
+    """How far the three terms are from summing to the suboptimality, at worst."""
+    return float(np.abs(parts.total - parts.suboptimality).max())
+
+
+def _interval(events: np.ndarray) -> tuple[float, float, float]:
+    """The frequency of an event and its exact 95% interval."""
+    low, high = clopper_pearson(int(events.sum()), events.size)
+    return float(events.mean()), low, high
+
+
+def _proportion(events: np.ndarray) -> str:
+    share, low, high = _interval(events)
+    return f"{share:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def green_lights(seed: int, quick: bool) -> Findings:
+    """Greedy and pessimistic choices at the depot, against the number of samples and the multiple of U."""
+    mdp = lucky_green_lights()
+    sizes = [1000, 16000, 128000] if quick else [250, 1000, 4000, 16000, 64000, 256000]
+    sets = 60 if quick else 400
+    scales = [1.0, 0.3, 0.1]
+    counts = draw_counts(mdp, cautious_driver(mdp), sizes, sets, seed)
+    stacked = np.concatenate([counts] * len(scales))
+    judged = judge_data_sets(mdp, stacked, XI, "leave_one_out", np.repeat(scales, len(counts)))
+    best = mdp.actions - 1
+
+    def split(values: np.ndarray) -> np.ndarray:
+        return values.reshape(len(scales), len(sizes), sets, *values.shape[1:])
+
+    avenue = split(judged.first_action == best)
+    event = split(judged.event)
+    greedy_avenue = avenue[0, :, :, 0].mean(1)
+    pessimistic_avenue = avenue[..., 1].mean(2)
+    greedy_sub = split(judged.greedy.suboptimality)[0].mean(1)
+    greedy_false = split(judged.greedy.false_correlation)[0].mean(1)
+    pess_sub = split(judged.pessimistic.suboptimality).mean(2)
+
+    rows = [
+        (
+            f"{n:,}",
+            f"{greedy_avenue[i]:.3f}",
+            f"{greedy_sub[i]:.4f}",
+            f"{greedy_false[i]:+.4f}",
+            *(f"{pessimistic_avenue[k, i]:.3f} / {event[k, i].mean():.3f}" for k in range(len(scales))),
+        )
+        for i, n in enumerate(sizes)
+    ]
+    figure, axes = fig.new_figure(1, 2)
+    fig.line(axes[0, 0], sizes, greedy_avenue, "greedy", fig.VERMILION)
+    for k, (scale, colour, marker) in enumerate(
+        zip(scales, (fig.BLACK, fig.BLUE, fig.SKY), ("s", "^", "D"), strict=True)
+    ):
+        label = "pessimistic, $U$" if scale == 1.0 else f"pessimistic, ${scale}\\,U$"
+        fig.line(axes[0, 0], sizes, pessimistic_avenue[k], label, colour, marker=marker)
+    axes[0, 0].set_ylim(-0.03, 1.05)
+    fig.log_axes(axes[0, 0], ("x",))
+    fig.name_axes(axes[0, 0], "samples $N$", "share of data sets", "Takes the avenue, the better road")
+    fig.legend(axes[0, 0], loc="center right")
+    for label, field, colour in TERMS:
+        values = split(getattr(judged.greedy, field))[0].mean(1)
+        fig.line(axes[0, 1], sizes, values, label, colour)
+    fig.log_axes(axes[0, 1], ("x",))
+    fig.name_axes(axes[0, 1], "samples $N$", "mean over data sets", "Greedy: where its suboptimality comes from")
+    fig.legend(axes[0, 1])
+    worst = int(np.argmax(greedy_sub))
+    first_right = next((sizes[i] for i in range(len(sizes)) if pessimistic_avenue[0, i] == 1.0), None)
+    verdicts = [
+        f"Greedy leaves the better road in {1 - greedy_avenue[worst]:.0%} of data sets at N = {sizes[worst]:,}: "
+        f"its false correlation is {greedy_false[worst]:+.4f} there, never negative on average.",
+        f"Pessimism with the proven U takes the avenue in every data set from N = {first_right:,} on; with fewer samples "
+        "its values are clipped at zero everywhere and it has nothing to choose by."
+        if first_right is not None
+        else "Pessimism with the proven U needs more samples than were drawn here.",
+        f"A tenth of U takes the avenue in at least {pessimistic_avenue[2].min():.1%} of data sets at every N, while its event "
+        f"holds in {event[2].mean(1).min():.0%} to {event[2].mean(1).max():.0%}: the proof is far more careful than the choice needs.",
+        f"The three terms sum to the suboptimality within {max(_residual(judged.greedy), _residual(judged.pessimistic)):.1e}.",
+    ]
+    return Findings(
+        "Lucky green lights: greedy against pessimistic value iteration",
+        ("N", "greedy: avenue", "SubOpt", "(i)", *(f"{s}·U: avenue / Pr(E)" for s in scales)),
+        rows,
+        verdicts,
+        {
+            "sizes": sizes,
+            "sets": sets,
+            "scales": scales,
+            "greedy_avenue": greedy_avenue,
+            "pessimistic_avenue": pessimistic_avenue,
+            "event": event.mean(2),
+            "greedy_suboptimality": greedy_sub,
+            "greedy_false_correlation": greedy_false,
+            "pessimistic_suboptimality": pess_sub,
+        },
+        {"green-lights": figure},
+    )
+
+
+def _problems(seed: int) -> list[tuple[FiniteMDP, np.ndarray]]:
+    rng = np.random.default_rng(seed)
+    problems = [random_mdp(6, 3, 0.8, rng, branching=3), chain(5, gamma=0.8), gridworld(3, gamma=0.8)]
+    return [(mdp, behaviour_policy(mdp, 0.4)) for mdp in problems]
+
+
+def decomposition(seed: int, quick: bool) -> Findings:
+    """The three terms for greedy and pessimistic policies on three MDPs."""
+    sizes = [100, 3000] if quick else [30, 100, 300, 1000, 10_000, 100_000, 1_000_000]
+    sets = 30 if quick else 300
+    problems = _problems(seed)[: 2 if quick else 3]
+    rows: list[tuple[str, ...]] = []
+    numbers: dict[str, Any] = {"sizes": sizes, "sets": sets}
+    worst, worst_third, worst_first, events = 0.0, -np.inf, -np.inf, 0
+    figure, axes = fig.new_figure(2, len(problems), 3.9, 2.9)
+    for column, (mdp, behaviour) in enumerate(problems):
+        judged = judge_data_sets(mdp, draw_counts(mdp, behaviour, sizes, sets, seed), XI)
+        numbers[mdp.name] = {}
+        for row, (kind, parts) in enumerate((("greedy", judged.greedy), ("pessimistic", judged.pessimistic))):
+            means = {field: _by_size(getattr(parts, field), len(sizes)).mean(1) for _, field, _ in TERMS}
+            numbers[mdp.name][kind] = means
+            worst = max(worst, _residual(parts))
+            worst_third = max(worst_third, float(parts.optimisation_error.max()))
+            for i, n in enumerate(sizes):
+                if i in (0, len(sizes) // 2, len(sizes) - 1):
+                    rows.append((mdp.name, kind, f"{n:,}", *(f"{means[f][i]:+.4f}" for _, f, _ in TERMS)))
+            axis = axes[row, column]
+            for label, field, colour in TERMS:
+                fig.line(axis, sizes, means[field], label, colour, markersize=3)
+            fig.log_axes(axis, ("x",))
+            axis.set_yscale("symlog", linthresh=0.01)
+            fig.name_axes(axis, "samples $N$", "mean over data sets" if column == 0 else "", f"{mdp.name}, {kind}")
+        on_event = judged.event
+        events += int(on_event.sum())
+        worst_first = max(worst_first, float(judged.pessimistic.false_correlation[on_event].max()))
+    fig.legend(axes[0, 0])
+    verdicts = [
+        f"The three terms sum to SubOpt within {worst:.1e} in every data set (asked for: 1e-9).",
+        f"Term (iii) is at most {worst_third:.1e} for these greedy policies, as it must be.",
+        f"Term (i) under pessimism is at most {worst_first:.1e} on the event (which held in {events} data sets).",
+    ]
+    return Findings(
+        "The decomposition of suboptimality, means over data sets",
+        ("MDP", "policy", "N", *(label for label, _, _ in TERMS)),
+        rows,
+        verdicts,
+        numbers | {"largest_residual": worst, "largest_third": worst_third, "largest_first_on_event": worst_first},
+        {"decomposition": figure},
+    )
+
+
+def coverage(seed: int, quick: bool) -> Findings:
+    """Pr(E) with an exact interval, 0 ≤ ι ≤ 2U and the bound on the event, for three quantifiers."""
+    sets = 60 if quick else 1000
+    size = 20_000
+    mdp = random_mdp(6, 3, 0.8, np.random.default_rng(seed), branching=3)
+    counts = draw_counts(mdp, behaviour_policy(mdp, 0.4), size, sets, seed)
+    rows: list[tuple[str, ...]] = []
+    numbers: dict[str, Any] = {"size": size, "sets": sets, "xi": XI}
+    figure, axes = fig.new_figure(1, 2, 4.6, 3.5)
+    colours = dict(zip(QUANTIFIERS, (fig.VERMILION, fig.BLUE, fig.GREEN), strict=True))
+    conclusions = []
+    for name in QUANTIFIERS:
+        judged: Judged = judge_data_sets(mdp, counts, XI, name)
+        share, low, high = _interval(judged.event)
+        held = judged.event
+        smallest = float(judged.smallest_iota[held].min())
+        excess = float(judged.largest_excess[held].max())
+        sub, bound = judged.pessimistic.suboptimality, judged.bound
+        needed = float(np.quantile(judged.ratio, 1.0 - XI))
+        rows.append(
+            (
+                name,
+                _proportion(judged.event),
+                _proportion(judged.event_greedy),
+                f"{smallest:+.2e}",
+                f"{excess:+.2e}",
+                f"{sub.mean():.3f}",
+                f"{bound.mean():.3f}",
+                f"{needed:.3f}",
+            )
+        )
+        numbers[name] = {
+            "probability": (share, low, high),
+            "probability_greedy": _interval(judged.event_greedy),
+            "smallest_iota": smallest,
+            "largest_excess": excess,
+            "suboptimality": sub.mean(),
+            "bound": bound.mean(),
+            "bound_violations": int((sub[held] > bound[held] + 1e-9).sum()),
+            "sufficient_multiple": needed,
+            "sufficient_multiple_optimal": np.quantile(judged.ratio_optimal, 1.0 - XI),
+        }
+        conclusions.append(
+            (low >= 1.0 - XI, smallest >= -1e-9, excess <= 1e-9, bool((sub[held] <= bound[held] + 1e-9).all()))
+        )
+        label = name.replace("_", " ")
+        fig.cumulative(axes[0, 0], judged.ratio, f"{label}: $\\widehat{{Q}}$ of the data", colours[name])
+        fig.cumulative(axes[0, 0], judged.ratio_optimal, f"{label}: $Q^*$", colours[name], linestyle=":")
+        axes[0, 1].scatter(bound, np.maximum(sub, 1e-4), s=7, alpha=0.4, color=colours[name], label=label)
+    axes[0, 0].axhline(1.0 - XI, color=fig.GREY, linewidth=1, linestyle="--")
+    axes[0, 0].axvline(1.0, color=fig.GREY, linewidth=1, linestyle="--")
+    axes[0, 0].text(0.99, 1.0 - XI - 0.01, "$1-\\xi$", ha="right", va="top", fontsize=9, color="#444444")
+    fig.log_axes(axes[0, 0], ("x",))
+    fig.name_axes(
+        axes[0, 0],
+        "multiple $c$",
+        "Pr$(|\\widehat{\\mathcal{B}}Q - \\mathcal{B}Q| \\leq c\\,U$ everywhere$)$",
+        "The event, against the multiple of $U$",
+    )
+    fig.legend(axes[0, 0])
+    limits = np.array([1e-4, float(judged.bound.max()) * 1.5])
+    axes[0, 1].plot(limits, limits, color=fig.GREY, linewidth=1, linestyle="--", label="equality")
+    fig.log_axes(axes[0, 1])
+    fig.name_axes(
+        axes[0, 1],
+        "$\\sum_t 2\\gamma^t\\,\\mathrm{E}_{\\pi^*}[U(s_t,a_t)]$",
+        "SubOpt$(\\widehat{\\pi};s_0)$  (shown from $10^{-4}$)",
+        "Suboptimality under its bound",
+    )
+    fig.legend(axes[0, 1], loc="lower right")
+    holds = [all(c[i] for c in conclusions) for i in range(4)]
+    widest = max(numbers[name]["sufficient_multiple"] for name in QUANTIFIERS)
+    verdicts = [
+        f"Pr(E) ≥ 1-ξ = {1 - XI}: the 95% interval lies above it for {'every' if holds[0] else 'not every'} quantifier, "
+        f"over {sets} data sets of N = {size:,}.",
+        f"On the event 0 ≤ ι ≤ 2U {'holds' if holds[1] and holds[2] else 'FAILS'}, and SubOpt is under its bound "
+        f"{'in every data set' if holds[3] else 'NOT in every data set'}.",
+        f"At most {widest:.2f}·U would have been enough for the same confidence here: Hoeffding ignores the variance of V̂(s').",
+    ]
+    return Findings(
+        f"ξ-uncertainty quantifiers at ξ = {XI}, N = {size:,}, {sets} data sets",
+        (
+            "quantifier",
+            "Pr(E), Q̂ pessimistic",
+            "Pr(E), Q̂ greedy",
+            "min ι",
+            "max ι-2U",
+            "SubOpt",
+            "bound",
+            "enough: c·U, c =",
+        ),
+        rows,
+        verdicts,
+        numbers,
+        {"coverage": figure},
+    )
+
+
+def linear(seed: int, quick: bool) -> Findings:
+    """The ridge quantifier: confidence, the bound, and pessimism's price, against N."""
+    sizes = [1000, 100_000] if quick else [300, 1000, 10_000, 100_000, 1_000_000, 10_000_000]
+    sets = 40 if quick else 300
+    problem = random_linear_mdp(8, 4, 3, 0.8, np.random.default_rng(seed + 3))
+    mdp = problem.mdp
+    counts = _by_size(draw_counts(mdp, behaviour_policy(mdp, 0.0), sizes, sets, seed), len(sizes))
+    results = [judge_linear_data_sets(problem, c, n, XI) for c, n in zip(counts, sizes, strict=True)]
+    start = float(mdp.d0 @ optimal(mdp)[0].max(-1))
+    rows = [
+        (
+            f"{n:,}",
+            _proportion(r.event),
+            f"{r.smallest_iota.min():+.1e}",
+            f"{r.largest_excess.max():+.1e}",
+            f"{r.pessimistic.suboptimality.mean():.4f}",
+            f"{r.bound.mean():.3f}",
+            f"{r.greedy.suboptimality.mean():.4f}",
+            f"{np.quantile(r.ratio, 1 - XI):.4f}",
+            f"{r.residual.max():.0e}",
+        )
+        for n, r in zip(sizes, results, strict=True)
+    ]
+    figure, axes = fig.new_figure(1, 2)
+    pess = np.array([r.pessimistic.suboptimality.mean() for r in results])
+    plain = np.array([r.greedy.suboptimality.mean() for r in results])
+    bound = np.array([r.bound.mean() for r in results])
+    fig.line(
+        axes[0, 0], sizes, bound, "$\\sum_t 2\\gamma^t\\,\\mathrm{E}_{\\pi^*}[U]$, the bound", fig.BLACK, linestyle="--"
+    )
+    fig.line(axes[0, 0], sizes, np.maximum(pess, 1e-6), "pessimistic", fig.BLUE, marker="s")
+    fig.line(axes[0, 0], sizes, np.maximum(plain, 1e-6), "greedy", fig.VERMILION)
+    fig.log_axes(axes[0, 0])
+    fig.name_axes(axes[0, 0], "samples $N$", "SubOpt, mean (shown from $10^{-6}$)", "Linear MDP, ridge quantifier")
+    fig.legend(axes[0, 0])
+    for r, n, colour in zip(results[1::2], sizes[1::2], (fig.SKY, fig.BLUE, fig.BLACK), strict=False):
+        fig.cumulative(axes[0, 1], r.ratio, f"$N = {n:,}$".replace(",", "\\,"), colour)
+    axes[0, 1].axhline(1.0 - XI, color=fig.GREY, linewidth=1, linestyle="--")
+    axes[0, 1].axvline(1.0, color=fig.GREY, linewidth=1, linestyle="--")
+    fig.log_axes(axes[0, 1], ("x",))
+    fig.name_axes(
+        axes[0, 1],
+        "multiple $c$",
+        "Pr$(|\\widehat{\\mathcal{B}}\\widehat{Q} - \\mathcal{B}\\widehat{Q}| \\leq c\\,U)$",
+        "The event, against the multiple of $U$",
+    )
+    fig.legend(axes[0, 1])
+    all_held = all(r.event.all() for r in results)
+    under = all((r.pessimistic.suboptimality <= r.bound + 1e-9)[r.event].all() for r in results)
+    verdicts = [
+        f"The event held in {'every' if all_held else 'not every'} data set; 0 ≤ ι ≤ 2U and the bound "
+        f"{'held' if under else 'FAILED'} on it.",
+        f"The derived width is wide: {max(np.quantile(r.ratio, 1 - XI) for r in results):.3f}·U would have been enough. "
+        f"Pessimism costs {pess[0]:.2f} of V* = {start:.2f} at N = {sizes[0]:,} and {pess[-1]:.4f} at N = {sizes[-1]:,}; greedy "
+        f"costs {plain[0]:.4f} and {plain[-1]:.4f}: with features shared by all pairs there is little luck to be fooled by.",
+    ]
+    return Findings(
+        f"Ridge form of the quantifier, linear MDP with d = 3, ξ = {XI}, {sets} data sets each",
+        ("N", "Pr(E)", "min ι", "max ι-2U", "SubOpt pess.", "bound", "SubOpt greedy", "enough: c·U, c =", "residual"),
+        rows,
+        verdicts,
+        {
+            "sizes": sizes,
+            "sets": sets,
+            "pessimistic": pess,
+            "greedy": plain,
+            "bound": bound,
+            "event": [_interval(r.event) for r in results],
+        },
+        {"linear": figure},
+    )

@@ -1,0 +1,276 @@
+"""What every algorithm promises, asked of each by name."""
+
+import dataclasses
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import score_rl
+from score_rl.algorithms.algorithm import is_traced, make_config
+from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.data.dataset import make_dataset
+from score_rl.errors import InputError
+from score_rl.fleet.checkpoint import from_arrays, to_arrays
+from score_rl.fleet.program import FleetProgram
+from score_rl.fleet.spec import Run
+
+NAMES = algorithm_names()
+CHARACTERISTICS = {"policy-constrained", "value-penalised", "uncertainty-aware", "OOD sampling", "model-based"}
+OBSERVATIONS, ACTIONS = 11, 3  # hopper's
+WINDOW = 12  # updates; a multiple of every cycle
+# Whatever costs time and changes no promise, where an algorithm has such a setting.
+SMALL = {
+    "hidden": (32, 32), "vae_hidden": (32, 32), "batch_size": 32, "critics": 3, "ood_actions": 3, "target_samples": 3,
+    "acting_samples": 10, "passes": 5, "warmup_steps": 5, "sampled_actions": 3,
+}  # fmt: skip
+
+
+def small_settings(algorithm):
+    fields = {field.name for field in dataclasses.fields(algorithm.Config)}
+    return {name: value for name, value in SMALL.items() if name in fields}
+
+
+@cache
+def noise_dataset():
+    """Random transitions in hopper's shapes: nothing to learn, everything to compute."""
+    rng, rows = np.random.default_rng(0), 400
+    ends = np.arange(1, rows + 1)
+    return make_dataset(
+        "noise",
+        observations=rng.normal(1, 2, (rows, OBSERVATIONS)),
+        actions=rng.uniform(-1, 1, (rows, ACTIONS)),
+        rewards=rng.normal(size=rows),
+        next_observations=rng.normal(1, 2, (rows, OBSERVATIONS)),
+        terminals=ends % 50 == 0,
+        timeouts=(ends % 80 == 0) & (ends % 50 != 0),
+        environment="hopper",
+    )
+
+
+def run_of(name, seed, **settings):
+    algorithm = get_algorithm(name)
+    config = make_config(algorithm, small_settings(algorithm) | settings)
+    return Run(f"seed={seed}", algorithm, noise_dataset(), seed, config)
+
+
+class Trained:
+    """A run alone: its program, its state at the start, after one window and after two, and what was measured.
+
+    States are kept on the host: a window gives its input's memory away.
+    """
+
+    def __init__(self, name):
+        self.run = run_of(name, 3)
+        self.algorithm, self.config = self.run.algorithm, self.run.config
+        self.program = FleetProgram([self.run])
+        self.shapes = self.program.state_shapes()
+        self.start = to_arrays(self.program.init())
+        self.halfway, _ = self.advance(self.start, 0)
+        self.end, self.metrics = self.advance(self.halfway, WINDOW)
+        self.state = jax.tree.map(lambda leaf: leaf[0], from_arrays(self.end, self.shapes))
+        self.policy = self.algorithm.policy(self.state)
+        self.act = jax.jit(lambda policy, observations, key: self.algorithm.act(self.config, policy, observations, key))
+
+    def advance(self, arrays, start):
+        """A window from a stored state, stored again; and its metrics."""
+        state = self.program.put(from_arrays(arrays, self.shapes))
+        state, metrics = self.program.advance(state, start, WINDOW)
+        return to_arrays(state), jax.device_get(metrics)
+
+
+@cache
+def trained(name):
+    return Trained(name)
+
+
+def observations(rows=7, spread=1.0, seed=1):
+    return np.random.default_rng(seed).normal(0, spread, (rows, OBSERVATIONS)).astype(np.float32)
+
+
+@pytest.fixture(params=NAMES)
+def subject(request):
+    return trained(request.param)
+
+
+# -- what is said about it -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_what_it_is(name):
+    algorithm = get_algorithm(name)
+    assert algorithm.name == name
+    assert algorithm.title
+    assert algorithm.summary
+    assert algorithm.characteristics
+    assert set(algorithm.characteristics) <= CHARACTERISTICS
+    for field in dataclasses.fields(algorithm.Config):
+        assert field.metadata.get("help"), f"{field.name} does not say where its default comes from"
+    for needed in ("batch_size", "normalise_states", "reward_scaling"):
+        assert hasattr(algorithm.Config(), needed)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_defaults_are_valid(name):
+    algorithm = get_algorithm(name)
+    assert make_config(algorithm, {}) == algorithm.Config()
+
+
+# -- refusals --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_settings_are_refused(name):
+    with pytest.raises(InputError, match=r"batch_sise.*batch_size"):
+        make_config(get_algorithm(name), {"batch_sise": 32})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_invalid_settings_are_refused(name):
+    algorithm = get_algorithm(name)
+    fields = {field.name: field for field in dataclasses.fields(algorithm.Config)}
+    wrong = {"batch_size": [0, -1, 2.5, "many", True], "hidden": [(), (32, 0), "wide"], "discount": [1.5, -0.1]}
+    wrong |= {"reward_scaling": ["sometimes"], "normalise_states": [1, "yes"], "actor_delay": [0], "critics": [0]}
+    wrong |= {"target_samples": [0], "acting_samples": [0], "vae_hidden": [()], "ood_actions": [0]}
+    for setting, values in wrong.items():
+        for value in values if setting in fields else []:
+            with pytest.raises(InputError):
+                assert not make_config(algorithm, {setting: value}), f"{setting} = {value!r} was taken"
+    for setting, field in fields.items():
+        if is_traced(field):
+            with pytest.raises(InputError):
+                make_config(algorithm, {setting: "a lot"})
+
+
+# -- training --------------------------------------------------------------------------------------------------------
+
+
+def test_metrics_and_state_are_finite(subject):
+    assert subject.metrics
+    assert set(subject.algorithm.headline) <= set(subject.metrics)
+    for name, values in subject.metrics.items():
+        assert values.shape == (1,), name
+        assert np.isfinite(values).all(), name
+    for name, array in subject.end.items():
+        assert np.isfinite(array).all(), name
+
+
+def test_updates_move_the_policy(subject):
+    start = jax.tree.map(lambda leaf: leaf[0], from_arrays(subject.start, subject.shapes))
+    before, after = to_arrays(subject.algorithm.policy(start)), to_arrays(subject.policy)
+    assert any((before[name] != after[name]).any() for name in before)
+
+
+def test_the_same_key_gives_the_same_bits(subject):
+    again, metrics = subject.advance(subject.advance(subject.start, 0)[0], WINDOW)
+    for name, array in again.items():
+        np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
+    for name, values in metrics.items():
+        np.testing.assert_array_equal(values, subject.metrics[name], err_msg=name)
+
+
+def test_a_state_survives_being_taken_apart_and_stored(subject):
+    restored = from_arrays(subject.halfway, subject.shapes)
+    assert jax.tree.structure(restored) == jax.tree.structure(subject.shapes)
+    for name, array in to_arrays(restored).items():
+        np.testing.assert_array_equal(array, subject.halfway[name], err_msg=name)
+
+
+def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject):
+    state = subject.program.put(from_arrays(subject.start, subject.shapes))
+    for number in range(2):  # never leaves the device, unlike `subject.end`
+        state, _ = subject.program.advance(state, number * WINDOW, WINDOW)
+    for name, array in to_arrays(state).items():
+        np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
+
+
+def test_a_run_alone_and_among_eight_others_is_the_same_run(subject):
+    name, place = subject.algorithm.name, 4
+    varied = {"discount": 0.9} if hasattr(subject.config, "discount") else {}
+    others = [run_of(name, 10 + seed, **varied) for seed in range(8)]
+    program = FleetProgram([*others[:place], subject.run, *others[place:]])
+    state, metrics = program.init(), {}
+    for number in range(2):
+        state, metrics = program.advance(state, number * WINDOW, WINDOW)
+    mine = {part: array[place] for part, array in to_arrays(state).items()}
+    for part, expected in subject.end.items():
+        if expected.dtype.kind == "f":
+            apart = np.linalg.norm(mine[part] - expected[0])
+            assert apart <= 1e-4 * max(np.linalg.norm(expected), 1e-3), part
+        else:
+            np.testing.assert_array_equal(mine[part], expected[0], err_msg=part)
+    for metric, values in metrics.items():
+        np.testing.assert_allclose(values[place], subject.metrics[metric][0], rtol=1e-3, atol=1e-4, err_msg=metric)
+
+
+# -- acting ----------------------------------------------------------------------------------------------------------
+
+
+def test_actions_have_their_shape_and_respect_their_bounds(subject):
+    for spread in (1.0, 100.0):
+        for key in (None, jax.random.key(5)):
+            actions = np.asarray(subject.act(subject.policy, observations(spread=spread), key))
+            assert actions.shape == (7, ACTIONS)
+            assert actions.dtype == np.float32
+            assert np.isfinite(actions).all()
+            assert np.abs(actions).max() <= 1
+
+
+def test_acting_is_deterministic_unless_given_a_key(subject):
+    seen = observations()
+    first = np.asarray(subject.act(subject.policy, seen, None))
+    np.testing.assert_array_equal(first, subject.act(subject.policy, seen, None))
+    # The action is a function of the observation: neither its place nor its company matters.
+    np.testing.assert_allclose(first[::-1], subject.act(subject.policy, seen[::-1], None), atol=1e-5)
+    np.testing.assert_allclose(first[:1], subject.act(subject.policy, seen[:1], None), atol=1e-5)
+    with_key = np.asarray(subject.act(subject.policy, seen, jax.random.key(5)))
+    np.testing.assert_array_equal(with_key, subject.act(subject.policy, seen, jax.random.key(5)))
+
+
+def test_uncertainty_is_one_finite_number_for_each_pair(subject):
+    if subject.algorithm.uncertainty is None:
+        assert "uncertainty-aware" not in subject.algorithm.characteristics
+        return
+    measure = jax.jit(lambda s, o, a: subject.algorithm.uncertainty(subject.config, s, o, a))
+    values = np.asarray(measure(subject.state, observations(), jnp.zeros((7, ACTIONS))))
+    assert values.shape == (7,)
+    assert np.isfinite(values).all()
+    assert (values >= 0).all()
+    assert values.max() > 0
+
+
+# -- learning --------------------------------------------------------------------------------------------------------
+
+# Twice and more of what uniform actions reach, within a bounded number of updates of small networks. Where a method
+# takes its time by design (a warm-up, a small learning rate) the design is compressed, not changed.
+LEARNS = {"hidden": (64, 64), "vae_hidden": (64, 64), "batch_size": 64, "acting_samples": 20, "passes": 5}
+FASTER = {
+    "bear": {"warmup_steps": 1_000, "actor_learning_rate": 1e-3},
+    "uwac": {"warmup_steps": 1_000, "actor_learning_rate": 1e-3},
+}
+UPDATES = 4_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_it_learns(name, tmp_path):
+    """Hopper's medium data, 20,000 transitions: uniform actions return about 18."""
+    algorithm = get_algorithm(name)
+    fields = {field.name for field in dataclasses.fields(algorithm.Config)}
+    settings = {key: value for key, value in LEARNS.items() if key in fields} | FASTER.get(name, {})
+    experiment = score_rl.train(
+        "replica:hopper-medium",
+        algorithm=name,
+        transitions=20_000,
+        config=settings,
+        steps=UPDATES,
+        eval_every=UPDATES,
+        eval_episodes=10,
+        out=tmp_path / "run",
+        quiet=True,
+        tensorboard=False,
+    )
+    reached = experiment.metrics.last("evaluation/return")
+    assert reached > 150, f"{name} returns {reached:.0f} after {UPDATES} updates"
