@@ -4,10 +4,11 @@ Heavy imports stay inside the commands, so that `score --help` answers at once.
 """
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_origin
+from typing import Annotated, Any, Literal, TypeVar, cast, get_origin
 
 import tyro
 from rich.console import Console
@@ -17,6 +18,7 @@ from rich.table import Table
 from score_rl.errors import InputError, Stopped
 
 OUT = Console(highlight=False)
+T = TypeVar("T")
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 
 
@@ -94,12 +96,8 @@ def sweep_type(algorithm: str) -> type:
 def train_command(arguments: Sequence[str]) -> int:
     algorithm = _value_of(arguments, "--algorithm") or "score"
     Settings = sweep_type(algorithm)
-    both = dataclasses.make_dataclass(
-        "Train", [("train", tyro.conf.OmitArgPrefixes[TrainArguments]), ("config", Settings, Settings())]
-    )
-    both.__doc__ = TrainArguments.__doc__
-    parsed: Any = tyro.cli(both, args=list(arguments), prog="score train", description=TrainArguments.__doc__)
-    asked, defaults = parsed.train, Settings()
+    both = dataclasses.make_dataclass("Train", [("config", Settings, Settings())], bases=(TrainArguments,), frozen=True)
+    asked: Any = _parse(both, arguments, "score train", TrainArguments.__doc__)
     from score_rl.fleet.experiment import resume, train
 
     if asked.resume is not None:
@@ -108,14 +106,16 @@ def train_command(arguments: Sequence[str]) -> int:
             raise InputError(f"--resume takes everything from the folder; leave out {', '.join(others)}.")
         experiment = resume(asked.resume, quiet=asked.quiet)
     else:
+        # What is said counts, also where it repeats a default: it goes over what is preset for a data set.
+        said = {argument.split("=")[0].removeprefix("--config.").replace("-", "_") for argument in arguments}
         swept = {
-            field.name: list(getattr(parsed.config, field.name))
+            field.name: list(getattr(asked.config, field.name))
             for field in dataclasses.fields(Settings)
-            if getattr(parsed.config, field.name) != getattr(defaults, field.name)
+            if field.name in said
         }
         options = {
             field.name: getattr(asked, field.name)
-            for field in dataclasses.fields(asked)
+            for field in dataclasses.fields(TrainArguments)
             if field.name not in ("resume", "dataset")
         }
         experiment = train(list(asked.dataset), config=swept, **options)
@@ -182,7 +182,7 @@ class EvaluateArguments:
 
 
 def evaluate_command(arguments: Sequence[str]) -> int:
-    asked = tyro.cli(EvaluateArguments, args=list(arguments), prog="score evaluate")
+    asked = _parse(EvaluateArguments, arguments, "score evaluate")
     from score_rl.fleet.experiment import load
 
     experiment = load(asked.folder)
@@ -222,7 +222,7 @@ class AlgorithmsArguments:
 
 
 def algorithms_command(arguments: Sequence[str]) -> int:
-    asked = tyro.cli(AlgorithmsArguments, args=list(arguments), prog="score algorithms")
+    asked = _parse(AlgorithmsArguments, arguments, "score algorithms")
     from score_rl.algorithms.algorithm import is_traced
     from score_rl.algorithms.registry import algorithm_names, get_algorithm
 
@@ -426,7 +426,12 @@ def _subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) ->
         from score_rl.errors import unknown_name
 
         raise unknown_name(f"command of score {group}", arguments[0], types)
-    return tyro.cli(types[arguments[0]], args=list(arguments[1:]), prog=f"score {group} {arguments[0]}")
+    return _parse(types[arguments[0]], arguments[1:], f"score {group} {arguments[0]}")
+
+
+def _parse(kind: type[T], arguments: Sequence[str], program: str, text: str | None = None) -> T:
+    """The arguments as `kind`; its docstring teaches."""
+    return tyro.cli(kind, args=list(arguments), prog=program, description=inspect.cleandoc(text or kind.__doc__ or ""))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

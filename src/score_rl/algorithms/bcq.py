@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
+from score_rl.nets.noise import standard_normal
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.vae import ActionVAE, vae_loss
@@ -112,24 +113,22 @@ def actor_loss(
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
     """VAE, critics, perturbation and targets, in this order."""
-    shape, dtype = (batch.rewards.size, state.vae.latent), batch.actions.dtype
-    vae_key, critic_key, actor_key = jax.random.split(key, 3)
+    shape = (batch.rewards.size, state.vae.latent)
+    shapes = (shape, (config.target_samples, *shape), (1, *shape))
+    vae_noise, critic_noise, actor_noise = standard_normal(key, shapes, batch.actions.dtype)
 
-    noise = jax.random.normal(vae_key, shape, dtype)
     gradients, metrics = jax.grad(vae_loss, has_aux=True)(
-        state.vae, batch.observations, batch.actions, noise, config.kl_weight
+        state.vae, batch.observations, batch.actions, vae_noise, config.kl_weight
     )
     vae, optimiser = adam_step(state.vae, gradients, state.vae_optimiser, config.vae_learning_rate)
     state = state._replace(vae=vae, vae_optimiser=optimiser)
 
-    noise = jax.random.normal(critic_key, (config.target_samples, *shape), dtype)
-    gradients, more = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
+    gradients, more = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, critic_noise)
     critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
     state = state._replace(critics=critics, critic_optimiser=optimiser)
     metrics |= more
 
-    noise = jax.random.normal(actor_key, (1, *shape), dtype)
-    gradients, more = jax.grad(actor_loss, has_aux=True)(state.actor, config, state, batch, noise)
+    gradients, more = jax.grad(actor_loss, has_aux=True)(state.actor, config, state, batch, actor_noise)
     actor, optimiser = adam_step(state.actor, gradients, state.actor_optimiser, config.actor_learning_rate)
     state = state._replace(
         actor=actor,

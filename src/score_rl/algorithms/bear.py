@@ -23,6 +23,7 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, con
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
 from score_rl.nets.initialisation import rlkit_start
 from score_rl.nets.mmd import mmd
+from score_rl.nets.noise import standard_normal
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.squashed_gaussian import SquashedGaussian
@@ -101,14 +102,14 @@ class Noise(NamedTuple):
 
 
 def draw_noise(config: Config, state: State, batch: Batch, key: PRNGKeyArray) -> Noise:
-    (size, action), latent, dtype = batch.actions.shape, state.vae.latent, batch.actions.dtype
+    (size, action), latent = batch.actions.shape, state.vae.latent
     shapes = (
         (size, latent),
         (config.target_samples, size, action),
         (config.mmd_samples, size, action),
         (config.mmd_samples, size, latent),
     )
-    return Noise(*(jax.random.normal(k, s, dtype) for k, s in zip(jax.random.split(key, 4), shapes, strict=True)))
+    return Noise(*standard_normal(key, shapes, batch.actions.dtype))
 
 
 def distribution(actor: Perceptron, observations: Float[Array, "batch observation"]) -> SquashedGaussian:

@@ -23,6 +23,7 @@ from score_rl.envs import normalised_score
 from score_rl.errors import InputError, Stopped, unknown_name
 from score_rl.fleet.acting import host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
+from score_rl.fleet.compilation import keep_compiled_programs
 from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
 from score_rl.judge.rollouts import Judgement, episode_generators, judge
@@ -332,6 +333,7 @@ def _train_fleets(
 ) -> None:
     from score_rl.fleet.training import FleetTrainer, StopRequest
 
+    keep_compiled_programs()
     status = folder.status() | {"state": "running"}
     writer = MetricsWriter(folder, tensorboard)
     stop = StopRequest()

@@ -5,8 +5,8 @@ behaviour cloning term does (section 3.2). Here SCORE's update is run, small, on
 
     s, a ∈ [-1, 1],    s' = clip(s + a/4, -1, 1),    R(s, a) = 0.9 exp(-(s - 0.6)²/0.08) + 0.1 (1 - a²),    γ = 0.9,
 
-with data from a driver who returns to the middle: away from it, moves outwards are rare, and the reward lies outwards. Three
-policies' trainings differ in the weight λ of behaviour cloning alone: none, annealed (λ ← γ_bc λ), constant.
+with data from a driver who returns to the middle: away from it, moves outwards are rare, and the reward lies
+outwards. Three trainings differ in the weight λ of behaviour cloning alone: none, annealed (λ ← γ_bc λ), constant.
 
 Against u = std of the M critics, at points (s, a), stand two exact errors of their mean Q̄:
 
@@ -21,6 +21,7 @@ where the one-step error is at most U = βu (the quantifier the algorithm implem
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,7 +112,7 @@ class Snapshot(NamedTuple):
 def _perceptron(key: Any, sizes: tuple[int, ...], jax: Any) -> list[tuple[Any, Any]]:
     """Weights and biases uniform in ±1/√fan_in."""
     layers = []
-    for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for fan_in, fan_out in pairwise(sizes):
         key, kw, kb = jax.random.split(key, 3)
         bound = fan_in**-0.5
         layers.append(
@@ -177,7 +178,7 @@ def train(training: Training, seeds: int, seed: int, query: tuple[np.ndarray, np
                 scale = training.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
                 return -scale * q.mean() + weight * ((chosen - a) ** 2).mean()
 
-            def evaluate(theta: Any, theta_target: Any, phi_target: Any, opt_theta: Any, t: Any) -> Any:
+            def evaluate(theta: Any, opt_theta: Any, theta_target: Any, phi_target: Any, t: Any) -> Any:
                 """One step of the critics (equation "q_objective"); the batch is handed on to the actor."""
                 k_batch, k_noise = jax.random.split(jax.random.fold_in(k_run, t))
                 index = jax.random.randint(k_batch, (training.batch,), 0, training.samples)
@@ -197,8 +198,13 @@ def train(training: Training, seeds: int, seed: int, query: tuple[np.ndarray, np
             def update(state: Any, t: Any) -> tuple[Any, None]:
                 """Two steps of the critics, then one of the actor and the targets (d = 2)."""
                 theta, phi, theta_target, phi_target, opt_theta, opt_phi = state
-                theta, opt_theta, _, _ = evaluate(theta, theta_target, phi_target, opt_theta, t)
-                theta, opt_theta, s, a = evaluate(theta, theta_target, phi_target, opt_theta, t + 1)
+
+                def critic_step(carry: Any, now: Any) -> Any:
+                    theta, opt_theta, s, a = evaluate(carry[0], carry[1], theta_target, phi_target, now)
+                    return (theta, opt_theta), (s, a)
+
+                (theta, opt_theta), batches = jax.lax.scan(critic_step, (theta, opt_theta), t + jnp.arange(2))
+                s, a = batches[0][-1], batches[1][-1]
                 weight = first_weight * decay ** (t // training.d_bc)
                 grad = jax.grad(actor_loss)(phi, theta, s, a, weight)
                 change, opt_phi = optimiser.update(grad, opt_phi)

@@ -113,7 +113,7 @@ def curvature_in_the_lemma(seed: int = 0) -> Correction:
 
 
 def moving_comparator(seed: int = 0) -> Correction:
-    """Σ_k KL(π_k^* ‖ π_k) - KL(π_k^* ‖ π_{k+1}) does not telescope to at most KL(π_0^* ‖ π_0), since π_k^* moves with k.
+    """Σ_k KL(π_k^* ‖ π_k) - KL(π_k^* ‖ π_{k+1}) exceeds KL(π_0^* ‖ π_0): π_k^* moves with k.
 
     With one fixed π* it telescopes to at most KL(π* ‖ π_0); the price is C Σ_k λ_k/K.
     """

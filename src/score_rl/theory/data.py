@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 
 from score_rl.errors import InputError
 from score_rl.theory.mdp import FiniteMDP, check_policy, occupancy
-from score_rl.theory.precision import double_precision, map_over_sets, namespace
+from score_rl.theory.precision import namespace
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,31 +85,17 @@ def transition_counts(samples: Samples, mdp: FiniteMDP) -> np.ndarray:
 
 
 def draw_counts(mdp: FiniteMDP, behaviour: np.ndarray, sizes: int | Sequence[int], sets: int, seed: int) -> np.ndarray:
-    """n(s, a, s') of `sets` independent data sets for each N in `sizes`, drawn by one JAX program.
+    """n(s, a, s') of `sets` independent data sets for each N in `sizes`: those of the first size, then the second, …
 
-    The data sets of the first size come first, then those of the second, and so on.
+    N independent samples fill the cells (s, a, s') multinomially, so a large N costs no more than a small one.
     """
     sizes = [sizes] if isinstance(sizes, int) else list(sizes)
     if not sizes or min(sizes) < 1 or sets < 1:
         raise InputError(f"asked for {sets} data sets of {sizes} samples; expected at least one of each.")
     joint = data_distribution(mdp, behaviour)
-    cells = np.flatnonzero(joint)
-    with double_precision():
-        import jax
-        import jax.numpy as jnp
-
-        shares = jnp.asarray(joint.ravel()[cells] / joint.sum())
-        keys = jax.random.key_data(jax.random.split(jax.random.key(seed), sets * len(sizes)))
-
-        def one(inputs: Any) -> Any:
-            # N independent samples fill the cells (s, a, s') multinomially, so a large N costs no more than a small.
-            key, size = inputs
-            return jax.random.multinomial(jax.random.wrap_key_data(key), size, shares)
-
-        drawn = map_over_sets(one, (np.asarray(keys), np.repeat(np.array(sizes, dtype=np.float64), sets)))
-    counts = np.zeros((sets * len(sizes), joint.size))
-    counts[:, cells] = drawn
-    return counts.reshape(-1, *joint.shape)
+    rng = np.random.default_rng(seed)
+    drawn = [rng.multinomial(size, joint.ravel() / joint.sum(), size=sets) for size in sizes]
+    return np.concatenate(drawn).astype(np.float64).reshape(-1, *joint.shape)
 
 
 def empirical_model(counts: Float[Any, "S A S"], reward: Float[Any, "S A"], gamma: float) -> EmpiricalModel:

@@ -4,7 +4,8 @@ P(s'|s, a) = φ(s, a)ᵀ μ(s') and R(s, a) = φ(s, a)ᵀ ρ with φ(s, a) in th
 ρ ∈ [0, 1]^d: states and actions mix d anchors. For a value function V the target BQ is linear in φ with
 w_V = ρ + γ ∫ μ V, and ridge regression on N samples estimates it:
 
-    Λ = Σ_i φ_i φ_iᵀ + κ I,    ŵ = Λ^{-1} Σ_i φ_i (r_i + γ V(s'_i)),    B̂Q(s, a) = φ(s, a)ᵀ ŵ,    U = b ‖φ(s, a)‖_{Λ^{-1}}.
+    Λ = Σ_i φ_i φ_iᵀ + κ I,    ŵ = Λ^{-1} Σ_i φ_i (r_i + γ V(s'_i)),
+    B̂Q(s, a) = φ(s, a)ᵀ ŵ,    U(s, a) = b ‖φ(s, a)‖_{Λ^{-1}}.
 
 The width b, derived. Given the pairs (s_i, a_i), Λ is fixed and ε_i = γ(V(s'_i) - E V(s'_i)) is independent noise
 in an interval of length γ V_max, hence γ V_max/2-sub-Gaussian, for a V that does not depend on the s'_i.
@@ -32,6 +33,7 @@ import numpy as np
 from jaxtyping import Float
 
 from score_rl.errors import InputError
+from score_rl.theory.data import check_counts
 from score_rl.theory.decomposition import decompose
 from score_rl.theory.mdp import (
     FiniteMDP,
@@ -105,15 +107,14 @@ class RidgeFit(NamedTuple):
 def ridge_value_iteration(
     linear: LinearMDP,
     counts: Float[Any, "S A S"],
-    size: int,
-    xi: float,
+    multiple: Any,
     kappa: float = 1.0,
-    scale: Any = 1.0,
+    scale: float = 1.0,
     iterations: int = 300,
 ) -> RidgeFit:
-    """Q ← clip(φᵀŵ - scale·U, 0, V_max) from zero, for a data set of N = size samples given as counts.
+    """Q ← clip(φᵀŵ - scale·U, 0, V_max) from zero, with U = multiple·‖φ‖_{Λ^{-1}}, for a data set given as counts.
 
-    scale = 1 is pessimism with the derived quantifier, scale = 0 is greedy value iteration.
+    multiple = b of `ridge_width` and scale = 1 is pessimism with the derived quantifier, scale = 0 is greedy.
     """
     xp = namespace(counts)
     phi, gamma = linear.features, linear.mdp.gamma
@@ -121,7 +122,7 @@ def ridge_value_iteration(
     gram = xp.einsum("sa,sad,sae->de", pairs, phi, phi) + kappa * xp.eye(linear.dimension)
     inverse = solve(gram, xp.eye(linear.dimension))
     norm = xp.sqrt(xp.einsum("sad,de,sae->sa", phi, inverse, phi))
-    width = ridge_width(size, linear.dimension, gamma, xi, kappa) * norm
+    width = multiple * norm
     reward_sum = xp.einsum("sa,sad,sa->d", pairs, phi, linear.mdp.R)
     next_sum = xp.einsum("sax,sad->dx", counts, phi)
 
@@ -156,16 +157,20 @@ class RidgeJudged(NamedTuple):
 
 
 def judge_linear_data_sets(
-    linear: LinearMDP, counts: np.ndarray, size: int, xi: float, kappa: float = 1.0
+    linear: LinearMDP, counts: Float[np.ndarray, "sets S A S"], xi: float, kappa: float = 1.0
 ) -> RidgeJudged:
-    """Pessimistic and greedy ridge value iteration on many data sets (counts[set, s, a, s']) of `size` samples."""
+    """Pessimistic and greedy ridge value iteration on many data sets, each with the width of its own N."""
     mdp = linear.mdp
     _, pi_star = optimal(mdp)
     along_star = visitation(mdp, pi_star, mdp.d0)
 
-    def one(c: Any) -> RidgeJudged:
-        fit = ridge_value_iteration(linear, c, size, xi, kappa)
-        plain = ridge_value_iteration(linear, c, size, xi, kappa, scale=0.0)
+    sizes = [int(check_counts(mdp, c).sum()) for c in counts]
+    multiples = np.array([ridge_width(n, linear.dimension, mdp.gamma, xi, kappa) for n in sizes])
+
+    def one(inputs: Any) -> RidgeJudged:
+        c, multiple = inputs
+        fit = ridge_value_iteration(linear, c, multiple, kappa)
+        plain = ridge_value_iteration(linear, c, multiple, kappa, scale=0.0)
         truth = bellman_optimality(mdp, fit.q)
         iota = truth - fit.q
         return RidgeJudged(
@@ -179,4 +184,4 @@ def judge_linear_data_sets(
             decompose(mdp, plain.q, greedy(plain.q), pi_star),
         )
 
-    return map_over_sets(one, counts)
+    return map_over_sets(one, (counts, multiples))

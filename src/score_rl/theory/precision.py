@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+FEW_SETS = 64  # so many data sets are handled faster than a program is compiled
+
 
 @contextmanager
 def double_precision() -> Iterator[None]:
@@ -35,8 +37,8 @@ def solve(matrix: Any, rhs: Any) -> Any:
     """x with matrix·x = rhs (a vector or columns), for I - γP_π, its transpose, or a positive definite matrix.
 
     NumPy's solver for NumPy arrays. Under JAX, elimination without pivoting: diagonal dominance or positive
-    definiteness makes it stable, it batches into plain array operations, and batched LAPACK calls inside concurrent loops can wait
-    for each other forever on a machine with two cores.
+    definiteness makes it stable, it batches into plain array operations, and batched LAPACK calls inside
+    concurrent loops can wait for each other forever on a machine with two cores.
     """
     xp = namespace(matrix, rhs)
     if xp is np:
@@ -54,23 +56,34 @@ def solve(matrix: Any, rhs: Any) -> Any:
 
 
 def map_over_sets(function: Any, sets: Any, chunk: int = 128) -> Any:
-    """`function` over the leading axis of `sets`: compiled once, mapped in chunks so that memory stays small."""
+    """`function` over the leading axis of every array in the tuple `sets`, as NumPy.
+
+    Compiled once by JAX and mapped in chunks, so that memory stays small. A few sets are done with NumPy
+    before a program would be compiled.
+    """
+    count = len(sets[0])
+    if count <= FEW_SETS:
+        return _stack([function(tuple(array[i] for array in sets)) for i in range(count)])
     with double_precision():
         import jax
         import jax.numpy as jnp
 
-        leaves, structure = jax.tree.flatten(sets)
-        count = len(leaves[0])
         chunk = min(chunk, count)
         program = jax.jit(jax.vmap(function))
         parts = []
         for start in range(0, count, chunk):
             # The last chunk is filled up with repetitions, so that no second program is compiled.
             index = np.minimum(np.arange(start, start + chunk), count - 1)
-            part = structure.unflatten([jnp.asarray(np.asarray(leaf)[index]) for leaf in leaves])
-            kept = min(chunk, count - start)
-            parts.append(jax.tree.map(lambda x, kept=kept: np.asarray(x)[:kept], program(part)))
-        return jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
+            part = program(tuple(jnp.asarray(array[index]) for array in sets))
+            parts.append(jax.tree.map(lambda x: np.asarray(x), part))
+        return jax.tree.map(lambda *pieces: np.concatenate(pieces)[:count], *parts)
+
+
+def _stack(results: list[Any]) -> Any:
+    """Equal named tuples of numbers and arrays as one, with a leading axis."""
+    if isinstance(results[0], tuple):
+        return type(results[0])(*(_stack(list(column)) for column in zip(*results, strict=True)))
+    return np.array(results)
 
 
 def to_numpy(tree: Any) -> Any:

@@ -100,7 +100,7 @@ def gaps_against_iterations(
     estimate: EmpiricalModel | None = None,
     widths: np.ndarray | None = None,
 ) -> Gaps:
-    """One run of OPO for each pair (K, η), all in one program: every run goes to the longest K and is read at its own."""
+    """One run of OPO per pair (K, η), all in one program: each goes to the longest K and is read at its own."""
     steps = max(lengths)
     pi_0 = check_opo(mdp, pi_0, alpha, steps, min(etas))
     lambdas = alpha ** np.arange(steps)

@@ -80,17 +80,17 @@ def equivalence(seed: int, quick: bool) -> Findings:
     fig.log_axes(axes[0, 1])
     fig.name_axes(axes[0, 1], "$\\eta_k$", "mean over instances", "OPO is an implicit natural gradient step")
     fig.legend(axes[0, 1])
-    rows = [
+    rows: list[tuple[str, ...]] = [
         ("residual of the lemma, largest", f"{residuals.max():.2e}"),
         ("residual of the lemma, median", f"{np.median(residuals):.2e}"),
         ("slope of the step's length in η_k", f"{move_slope:.3f}"),
         ("slope of the distance to the explicit step", f"{slope:.3f}"),
     ]
     verdicts = [
-        f"At OPO's stationary point the lemma's equation holds within {residuals.max():.1e} on {len(problems)} random instances "
-        "(asked for: 1e-8).",
-        f"The step shrinks like η_k^{move_slope:.2f} and its distance to the explicit natural gradient step of the Theo-SCORE "
-        f"objective like η_k^{slope:.2f}: the two agree to first order, as an implicit step should.",
+        f"At OPO's stationary point the lemma's equation holds within {residuals.max():.1e} on {len(problems)} random "
+        "instances (asked for: 1e-8).",
+        f"The step shrinks like η_k^{move_slope:.2f} and its distance to the explicit natural gradient step of "
+        f"Theo-SCORE like η_k^{slope:.2f}: the two agree to first order, as an implicit step should.",
     ]
     return Findings(
         "Equivalence between Theo-SCORE and OPO under the linear parameterisation",
@@ -176,7 +176,8 @@ def improvement(seed: int, quick: bool) -> Findings:
             fig.legend(axis)
     worst = max(numbers[f"{s}-{n}"]["identity"] for s, n in cases)
     verdicts = [
-        f"left = KL(π*‖π_k) - KL(π*‖π_{{k+1}}) + KL(π_k‖π_{{k+1}}) holds at every k and state within {worst:.1e} (relative).",
+        f"left = KL(π*‖π_k) - KL(π*‖π_{{k+1}}) + KL(π_k‖π_{{k+1}}) holds at every k and state within {worst:.1e}, "
+        "relative to its size.",
         "span(G_k)²/8η² bounds the remainder on every trajectory.",
         "The printed constant holds wherever η_k ≥ 0 and fails for " + "; ".join(broken) + ", where η_0 < 0."
         if broken
@@ -223,7 +224,7 @@ def rate(seed: int, quick: bool) -> Findings:
     chosen = np.array(lengths)[tail]
     slopes = {s: power_law_slope(chosen, average[j, tail])[0] for j, s in enumerate(SCHEDULES)}
     bound_slopes = {s: power_law_slope(chosen, bounds[j, tail])[0] for j, s in enumerate(SCHEDULES)}
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             s,
             f"{lengths[i]:,}",
@@ -273,16 +274,18 @@ def rate(seed: int, quick: bool) -> Findings:
     under = bool((average <= bounds + 1e-12).all())
     data_under = all(bool((v["average"] <= bounds[1] + v["error"]).all()) for v in data.values())
     z = zeta(mdp, pi_star, pi_0, ALPHA)
+    divergence = divergence_to_behaviour(mdp, pi_star, pi_0)
     verdicts = [
-        f"ζ = {z:.2f}, C = {divergence_to_behaviour(mdp, pi_star, pi_0):.2f}. AveSubOptGap(K) falls like K^{slopes['inverse']:.2f} with η = √(K/ζ) and "
-        f"K^{slopes['balanced']:.2f} with the balanced η (fitted for K ≥ {chosen[0]}), as the rate K^-1/2 says; SubOptGap(K), the smallest gap, falls "
-        "faster than any power once K is large.",
-        f"With η = √(ζ/K) as stated the derived bound grows like K^{bound_slopes['stated']:+.2f}: the theorem's rate does not follow from it. The "
-        "iterates still converge here because Q_k is exact: a small η makes OPO almost policy iteration.",
-        f"Every average gap is {'under' if under else 'NOT under'} its bound, and pessimistic OPO on data is {'under' if data_under else 'NOT under'} "
-        "its bound with ε_Pess.",
-        f"SubOptGap takes its minimum over different MDPs: at K = 1 it is {smallest[2, 0]:.3f}, measured in M_λ with λ = 1, where π_0 is nearly optimal; "
-        f"the plain gap of π_0 is {plain[2, 0]:.3f}.",
+        f"ζ = {z:.2f}, C = {divergence:.2f}. Fitted for K ≥ {chosen[0]}, AveSubOptGap(K) goes like "
+        f"K^{slopes['inverse']:.2f} with η = √(K/ζ) and like K^{slopes['balanced']:.2f} with the balanced η; the bounds go like "
+        f"K^{bound_slopes['inverse']:.2f} and K^{bound_slopes['balanced']:.2f}. SubOptGap(K), the smallest gap, falls faster "
+        "than these powers once K is large.",
+        f"With η = √(ζ/K) as stated the derived bound goes like K^{bound_slopes['stated']:+.2f}: the theorem's rate does not "
+        "follow. The iterates still converge, because Q_k is exact here and a small η makes OPO almost policy iteration.",
+        f"Every average gap is {'under' if under else 'NOT under'} its bound, and pessimistic OPO on data is "
+        f"{'under' if data_under else 'NOT under'} its bound with ε_Pess.",
+        f"SubOptGap is a minimum over different MDPs: at K = 1 it is {smallest[2, 0]:.3f}, measured in M_λ with λ = 1, "
+        f"where π_0 is nearly optimal; the plain gap of π_0 is {plain[2, 0]:.3f}.",
     ]
     return Findings(
         f"Theorem: gap against K, α = {ALPHA}, γ = {mdp.gamma}, exact Q_k",
