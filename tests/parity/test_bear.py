@@ -17,14 +17,12 @@ SMALL = {"hidden": (6, 5), "vae_hidden": (7, 6), "target_samples": 3, "acting_sa
 
 
 def mmd(x, y, kernel, sigma):
-    """Of two [n, d] sets, pair by pair."""
-
-    def k(a, b):
-        distance = ref.absolute(a - b).sum() if kernel == "laplacian" else ((a - b) ** 2).sum()
-        return np.exp(-distance / (2 * sigma))
+    """Of two sets of n actions in each of B states, [n, B, d]: B distances."""
 
     def mean(xs, ys):
-        return sum(k(a, b) for a in xs for b in ys) / (len(xs) * len(ys))
+        gaps = [a - b for a in xs for b in ys]
+        norms = [ref.absolute(g).sum(-1) if kernel == "laplacian" else (g**2).sum(-1) for g in gaps]
+        return sum(np.exp(-norm / (2 * sigma)) for norm in norms) / len(gaps)
 
     return np.sqrt(mean(x, x) - 2 * mean(x, y) + mean(y, y) + 1e-6)
 
@@ -70,10 +68,7 @@ class Reference:
 
         def actor_loss(parameters):
             actions = [latent_action(parameters, s, e) for e in noise.actions]
-            total = 0
-            for row in range(n):
-                distance = mmd(proposed[:, row], [x[row] for x in actions], c.mmd_kernel, c.mmd_sigma)
-                total = total + alpha * (distance - c.mmd_threshold)
+            total = alpha * (mmd(proposed, actions, c.mmd_kernel, c.mmd_sigma) - c.mmd_threshold).sum()
             self.gap = (total / n).real / alpha
             if self.updates >= c.warmup_steps:
                 q = np.array([perceptron(p, beside(s, np.tanh(actions[0])))[:, 0] for p in self.critics])

@@ -6,7 +6,6 @@ import pytest
 
 from score_rl.algorithms import cql
 from score_rl.algorithms.algorithm import Shapes
-from score_rl.nets.initialisation import orthogonal_start
 from tests.parity.numpy_reference import Adam, arrays, follow, gradient, smallest
 from tests.parity.soft_reference import (
     SoftReference,
@@ -116,12 +115,3 @@ def test_the_soft_maximum_estimates_the_integral():
         for kind in range(3):
             part = slice(kind * 20_000, (kind + 1) * 20_000)
             np.testing.assert_allclose(np.exp(q[:, part] - log_density[part]).mean(axis=1), integral, rtol=0.05)
-
-
-def test_orthogonal_start():
-    critics = jax.jit(lambda key: orthogonal_start(key, (5, 16, 16, 1), members=2))(random_key(0))
-    square = np.asarray(critics.weights[1])
-    for weight in square:
-        np.testing.assert_allclose(weight @ weight.T, 2 * np.eye(16), atol=1e-5)
-    assert not np.allclose(square[0], square[1])
-    np.testing.assert_allclose(np.linalg.norm(critics.weights[2], axis=1), 0.01, rtol=1e-5)

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms import pbrl
+from score_rl.algorithms.algorithm import make_config
+from score_rl.algorithms.presets import preset
+from score_rl.algorithms.registry import get_algorithm
 from tests.parity.numpy_reference import Adam, arrays, difference, follow, gradient, smallest
 from tests.parity.soft_reference import SHAPES, SoftReference, largest_difference, q_of, sample, started, train_both
 
@@ -177,3 +180,20 @@ def test_the_schedule_of_beta_is_the_published_one(options):
             assert expected[-1] < 0.7, "Q fell, and β must have"
         if config.beta_ood_divisor > 1.1:
             assert 0.2 / config.beta_ood_divisor < expected[-1] <= 0.2
+
+
+@pytest.mark.parametrize("name", ["pbrl", "pbrl-prior"])
+@pytest.mark.parametrize(
+    ("dataset", "expected"),
+    [
+        ("hopper-medium-v2", (5.0, 1.0, 1.01)),
+        ("d4rl:walker2d-medium-replay-v2", (5.0, 1.0, 1.01)),
+        ("replica:halfcheetah-random", (5.0, 1.0, 1.01)),
+        ("replica:hopper-medium-expert", (5.0, 1.0, 1.0)),
+        ("hopper-expert-v2", (2.0, 2.0, 1.0)),
+    ],
+)
+def test_every_kind_of_data_has_its_published_schedule(name, dataset, expected):
+    config = make_config(get_algorithm(name), preset(name, dataset))
+    assert (config.beta_ood, config.beta_ood_end, config.beta_ood_divisor) == expected
+    assert config.prior_scale == (1.0 if name == "pbrl-prior" else 0.0)

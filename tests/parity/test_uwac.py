@@ -102,11 +102,8 @@ class Reference(BearReference):
 
         def actor_loss(parameters):
             actions = [latent_action(parameters, s, e) for e in noise.actions]
-            distances = [
-                mmd(proposed[:, row], [x[row] for x in actions], c.mmd_kernel, c.mmd_sigma) for row in range(n)
-            ]
-            self.gap = (sum(distances) / n - c.mmd_threshold).real
-            loss = alpha * (sum(distances) / n - c.mmd_threshold)
+            gap = mmd(proposed, actions, c.mmd_kernel, c.mmd_sigma).sum() / n - c.mmd_threshold
+            self.gap, loss = gap.real, alpha * gap
             if self.updates >= c.warmup_steps:
                 x = beside(s, np.tanh(actions[0]))
                 (q1, v1), (q2, v2) = (statistics(online[i], x, actor_masks, i, c.dropout) for i in range(2))

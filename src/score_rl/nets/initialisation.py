@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from score_rl.nets.perceptron import Perceptron
 
@@ -52,11 +53,8 @@ def orthogonal_start(
     lead = () if members is None else (members,)
     for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         key, weight_key = jax.random.split(key)
-        draw = jax.nn.initializers.orthogonal(last_gain if layer == len(sizes) - 2 else gain)
-
-        def one(key: PRNGKeyArray, draw=draw, shape=(fan_in, fan_out)) -> Array:  # type: ignore[no-untyped-def]
-            return draw(key, shape)
-
-        weights.append(one(weight_key) if members is None else jax.vmap(one)(jax.random.split(weight_key, members)))
+        scale = last_gain if layer == len(sizes) - 2 else gain
+        draw = partial(jax.nn.initializers.orthogonal(scale), shape=(fan_in, fan_out))
+        weights.append(draw(weight_key) if members is None else jax.vmap(draw)(jax.random.split(weight_key, members)))
         biases.append(jnp.zeros((*lead, fan_out)))
     return Perceptron(tuple(weights), tuple(biases))

@@ -277,11 +277,12 @@ def rate(seed: int, quick: bool) -> Findings:
     divergence = divergence_to_behaviour(mdp, pi_star, pi_0)
     verdicts = [
         f"ζ = {z:.2f}, C = {divergence:.2f}. Fitted for K ≥ {chosen[0]}, AveSubOptGap(K) goes like "
-        f"K^{slopes['inverse']:.2f} with η = √(K/ζ) and like K^{slopes['balanced']:.2f} with the balanced η; the bounds go like "
-        f"K^{bound_slopes['inverse']:.2f} and K^{bound_slopes['balanced']:.2f}. SubOptGap(K), the smallest gap, falls faster "
-        "than these powers once K is large.",
-        f"With η = √(ζ/K) as stated the derived bound goes like K^{bound_slopes['stated']:+.2f}: the theorem's rate does not "
-        "follow. The iterates still converge, because Q_k is exact here and a small η makes OPO almost policy iteration.",
+        f"K^{slopes['inverse']:.2f} with η = √(K/ζ) and like K^{slopes['balanced']:.2f} with the balanced η; "
+        f"the bounds go like K^{bound_slopes['inverse']:.2f} and K^{bound_slopes['balanced']:.2f}. "
+        "SubOptGap(K), the smallest gap, falls faster than these powers once K is large.",
+        f"With η = √(ζ/K) as stated the derived bound goes like K^{bound_slopes['stated']:+.2f}: "
+        "the theorem's rate does not follow. The iterates still converge, because Q_k is exact here and a small η "
+        "makes OPO almost policy iteration.",
         f"Every average gap is {'under' if under else 'NOT under'} its bound, and pessimistic OPO on data is "
         f"{'under' if data_under else 'NOT under'} its bound with ε_Pess.",
         f"SubOptGap is a minimum over different MDPs: at K = 1 it is {smallest[2, 0]:.3f}, measured in M_λ with λ = 1, "

@@ -127,8 +127,9 @@ def green_lights(seed: int, quick: bool) -> Findings:
             if first_right is not None
             else "needs more samples than were drawn here."
         ),
-        f"{scales[2]}·U takes the avenue in at least {small.min():.1%} of data sets at every N, and its event "
-        f"holds in {event[2].mean(1).min():.0%} to {event[2].mean(1).max():.0%} of them: the proof is more careful than need be.",
+        f"{scales[2]}·U takes the avenue in at least {small.min():.1%} of data sets at every N, "
+        f"and its event holds in {event[2].mean(1).min():.0%} to {event[2].mean(1).max():.0%} of them: "
+        "the proof is more careful than need be.",
         f"The three terms sum to the suboptimality within {residual:.1e}.",
     ]
     return Findings(
@@ -350,8 +351,9 @@ def linear(seed: int, quick: bool) -> Findings:
         f"The event held in {'every' if all_held else 'not every'} data set; 0 ≤ ι ≤ 2U and the bound "
         f"{'held' if under else 'FAILED'} on it.",
         f"The derived width is wide: {enough:.3f}·U would have been enough. Pessimism costs {pess[0]:.2f} of "
-        f"V* = {start:.2f} at N = {sizes[0]:,} and {pess[-1]:.4f} at N = {sizes[-1]:,}; greedy costs {plain[0]:.4f} and "
-        f"{plain[-1]:.4f}: with features that all pairs share there is little luck to be fooled by.",
+        f"V* = {start:.2f} at N = {sizes[0]:,} and {pess[-1]:.4f} at N = {sizes[-1]:,}; "
+        f"greedy costs {plain[0]:.4f} and {plain[-1]:.4f}: "
+        "with features that all pairs share there is little luck to be fooled by.",
     ]
     return Findings(
         f"Ridge form of the quantifier, linear MDP with d = 3, ξ = {XI}, {sets} data sets each",

@@ -1,0 +1,84 @@
+"""What is kept of an experiment: a small table of its curves, a summary with its provenance, a picture."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import score_rl
+
+TASKS = ("halfcheetah", "hopper", "walker2d")
+
+
+def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str, Any]:
+    """Per data set, normalised scores of the last policies: as evaluated in training, and in fresh episodes."""
+    metrics = experiment.metrics
+    results: dict[str, Any] = {}
+    for dataset, about in experiment.about["datasets"].items():
+        runs = [run for run in experiment if run.dataset == dataset]
+        ended = [run for run in runs if run.status["state"] != "diverged"]
+        last = [float(metrics.of(run.id).curve("evaluation/score")[1][-1]) for run in ended]
+        fresh = [run.evaluate(episodes).summary(0)["score"] for run in ended]
+        results[dataset] = {
+            "behaviour_score": about["behaviour_score"],
+            "rows": about["rows"],
+            "checksum": about["checksum"],
+            "seeds": [run.seed for run in runs],
+            "diverged": [run.seed for run in runs if run not in ended],
+            "last_policies": last,
+            "mean": float(np.mean(last)) if last else None,
+            "std": float(np.std(last)) if last else None,
+            f"last_policies_{episodes}_episodes": fresh,
+            f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,
+        }
+    return {
+        "request": experiment.about["request"],
+        "config": experiment.about["runs"][0]["config"],
+        "results": results,
+        "provenance": experiment.about["provenance"],
+    }
+
+
+def keep(experiment: score_rl.Experiment, summary: dict[str, Any], folder: Path, names: tuple[str, ...]) -> None:
+    """`summary.json`, and `curves.csv` with the metrics called `names` on the grid of the evaluations."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
+    grid, runs = experiment.spec.eval_every, {run.id: run for run in experiment}
+    with (folder / "curves.csv").open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("dataset", "seed", "step", "name", "value"))
+        rows.writerows(
+            (runs[row.run].dataset, runs[row.run].seed, row.step, row.name, f"{row.value:.6g}")
+            for row in experiment.metrics
+            if row.name in names and row.step % grid == 0
+        )
+
+
+def draw(folder: Path, title: str, panels: tuple[tuple[str, str], ...], paper: dict[str, float] | None = None) -> None:
+    """Mean and standard deviation over seeds, a row per data set, from the kept table alone."""
+    from matplotlib.figure import Figure
+
+    with (folder / "curves.csv").open() as file:
+        table = list(csv.DictReader(file))
+    datasets = list(dict.fromkeys(row["dataset"] for row in table))
+    figure = Figure(figsize=(3.2 * len(panels), 2.8 * len(datasets)), layout="constrained")
+    grid = figure.subplots(len(datasets), len(panels), squeeze=False)
+    for line, dataset in zip(grid, datasets, strict=True):
+        for axes, (name, label) in zip(line, panels, strict=True):
+            rows = [row for row in table if row["name"] == name and row["dataset"] == dataset]
+            steps = np.array(sorted({int(row["step"]) for row in rows}))
+            values = [np.array([float(r["value"]) for r in rows if int(r["step"]) == step]) for step in steps]
+            mean, std = np.array([v.mean() for v in values]), np.array([v.std() for v in values])
+            axes.plot(steps / 1e3, mean, color="#0072b2")
+            axes.fill_between(steps / 1e3, mean - std, mean + std, color="#0072b2", alpha=0.25, linewidth=0)
+            if name == "evaluation/score" and paper and dataset in paper:
+                axes.axhline(paper[dataset], color="#d55e00", linestyle="--", label="paper")
+                axes.legend(frameon=False)
+            axes.set(xlabel="thousand updates", ylabel=label)
+            if len(datasets) > 1:
+                axes.set_title(dataset, fontsize=9)
+            axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"{title}: mean ± std over seeds", fontsize=10)
+    figure.savefig(folder / "curves.svg")
