@@ -33,8 +33,9 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str,
             f"last_policies_{episodes}_episodes": fresh,
             f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,
         }
+    request = experiment.about["request"]
     return {
-        "request": experiment.about["request"],
+        "request": request | {"datasets": [Path(name).name for name in request["datasets"]]},
         "config": experiment.about["runs"][0]["config"],
         "results": results,
         "provenance": experiment.about["provenance"],
