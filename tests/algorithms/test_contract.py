@@ -195,6 +195,10 @@ def test_a_run_alone_and_among_eight_others_is_the_same_run(subject):
     for number in range(2):
         state, metrics = program.advance(state, number * WINDOW, WINDOW)
     mine = {part: array[place] for part, array in to_arrays(state).items()}
+    # What acting needs of a whole fleet is what it needs of each run.
+    picked = to_arrays(subject.algorithm.policy(jax.tree.map(lambda leaf: leaf[place], state)))
+    for part, array in to_arrays(program.policies(state)).items():
+        np.testing.assert_array_equal(array[place], picked[part], err_msg=part)
     for part, expected in subject.end.items():
         if expected.dtype.kind == "f":
             apart = np.linalg.norm(mine[part] - expected[0])
@@ -247,9 +251,13 @@ def test_uncertainty_is_one_finite_number_for_each_pair(subject):
 # takes its time by design (a warm-up, a small learning rate) the design is compressed, not changed.
 LEARNS = {"hidden": (64, 64), "vae_hidden": (64, 64), "batch_size": 64, "acting_samples": 20, "passes": 5}
 FASTER = {
+    "rebrac": {"actor_bc_weight": 0.1, "critic_bc_weight": 0.1},
     "bear": {"warmup_steps": 1_000, "actor_learning_rate": 1e-3},
-    "uwac": {"warmup_steps": 1_000, "actor_learning_rate": 1e-3},
-}
+    "uwac": {
+        "warmup_steps": 2_000, "actor_learning_rate": 1e-3, "critic_learning_rate": 1e-3, "vae_learning_rate": 1e-3,
+        "dropout_masks": "pass",
+    },
+}  # fmt: skip
 UPDATES = 4_000
 
 

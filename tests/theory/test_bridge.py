@@ -22,7 +22,7 @@ def test_the_exact_value_matches_a_rollout():
 def test_rewards_lie_in_the_unit_interval():
     s, a = query_points(41)
     assert s.shape == a.shape == (41 * 41,)
-    assert 0.0 <= reward(s, a).min()
+    assert reward(s, a).min() >= 0.0
     assert reward(s, a).max() <= 1.0
 
 

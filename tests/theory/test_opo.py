@@ -96,8 +96,8 @@ def test_policy_improvement_along_trajectories(problem, schedule, length):
 
 def test_the_printed_constant_is_large_enough_wherever_eta_k_is_not_negative():
     """(1 + k α^k)²/8 ≤ (1 + α^{k+4}(1-α)^{-4})² for all α and k: the printed lemma survives for η ≥ 1 by its slack."""
-    alpha = np.linspace(0.001, 0.999, 999)[:, None]
-    k = np.arange(0, 20_000)[None, :]
+    alpha = np.linspace(0.005, 0.995, 199)[:, None]
+    k = np.arange(0, 2000)[None, :]
     assert ((1 + k * alpha**k) ** 2 / 8 <= (1 + alpha ** (k + 4.0) / (1 - alpha) ** 4) ** 2).all()
 
 

@@ -60,7 +60,7 @@ def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp, size, s
     np.testing.assert_allclose(bellman_optimality(estimate, q_greedy), q_greedy, atol=1e-9)
     np.testing.assert_allclose(pessimistic_operator(estimate, q_hat, width), q_hat, atol=1e-9)
     assert (q_hat <= q_greedy + 1e-9).all()
-    assert 0.0 <= q_hat.min()
+    assert q_hat.min() >= 0.0
     assert q_hat.max() <= mdp.v_max + 1e-9
 
 

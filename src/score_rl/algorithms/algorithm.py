@@ -5,11 +5,12 @@ run and one batch, in treated units: observations standardised, rewards scaled, 
 """
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
 import jax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from score_rl.errors import InputError
 
@@ -37,6 +38,59 @@ class Batch(NamedTuple):
     followed: Float[Array, " batch"] | None = None  # 1 where the episode's recording goes on after this transition
 
 
+class Spread(NamedTuple):
+    """Of each column over a whole data set, in treated units."""
+
+    mean: Float[Array, " columns"]
+    std: Float[Array, " columns"]
+    deviation: Float[Array, " columns"]  # the mean absolute one
+
+
+class Statistics(NamedTuple):
+    inputs: Spread  # (s, a)
+    outcomes: Spread  # (r, s' - s)
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """A run's whole data set inside the program, for stages and refreshes."""
+
+    length: Int[Array, ""]
+    take: Callable[[Int[Array, " batch"]], Batch]  # the transitions of these rows
+    starts: Int[Array, " episodes"]  # the rows with which episodes begin; the first `episodes` of them count
+    episodes: Int[Array, ""]
+    statistics: Statistics
+
+    def sample(self, key: PRNGKeyArray, number: int) -> Batch:
+        """Transitions drawn uniformly with replacement."""
+        return self.take(jax.random.randint(key, (number,), 0, self.length))
+
+    def sample_starts(self, key: PRNGKeyArray, number: int) -> Float[Array, "number observation"]:
+        """Observations with which episodes begin, drawn uniformly with replacement."""
+        drawn = jax.random.randint(key, (number,), 0, self.episodes)
+        return self.take(self.starts[drawn]).observations
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """Training before the training: a dynamics model, a first policy.
+
+    The engine runs epochs of `updates` until a run is `done` or has seen `epochs`, stores and resumes it like
+    training itself, and keeps its result in the cache for the next experiment with the same data and `settings`.
+    """
+
+    name: str
+    settings: tuple[str, ...]  # the fields of Config that decide its result
+    epochs: Callable[[Any], int]  # (config) -> at most
+    updates: Callable[[Any, Data], Int[Array, ""]]  # (config, data) -> updates in an epoch
+    init: Callable[..., Any]  # (config, shapes, data, key) -> state of the stage
+    update: Callable[..., tuple[Any, Metrics]]  # (config, state, data, key) -> state, metrics
+    judge: Callable[..., tuple[Any, Metrics]]  # (config, state, data) -> state, held-out metrics; after an epoch
+    done: Callable[..., Bool[Array, ""]]  # (config, state) -> stop this run
+    result: Callable[..., Any]  # (config, state, data) -> what it is all for
+    absorb: Callable[[Any, Any], Any]  # (State of training, result) -> State
+
+
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
     """The functions of one algorithm, and what is said about it."""
@@ -50,9 +104,18 @@ class Algorithm:
     policy: Callable[[Any], Any]  # State -> the part of it that acting needs
     act: Callable[..., Float[Array, "batch action"]]  # (config, policy, observations, key=None) -> actions
     turns: Callable[[Any], int] = lambda config: 1  # updates in a cycle; `update` is told which one, statically
+    stages: tuple[Stage, ...] = ()  # in their order, before the first update
+    refresh: Callable[..., tuple[Any, Metrics]] | None = None  # (config, state, data, key) -> State, metrics
+    refresh_every: Callable[[Any], int] = lambda config: 1  # before every so many updates `refresh` is called
     uncertainty: Callable[..., Float[Array, " batch"]] | None = None  # (config, state, observations, actions)
     characteristics: tuple[str, ...] = ()  # the paper's words: "value-penalised", "uncertainty-aware", ...
     headline: tuple[str, ...] = ()  # metrics worth a place beside the progress bar
+
+
+def cycle(algorithm: Algorithm, config: Any) -> int:
+    """The least number of updates after which everything has had its turn."""
+    turns = algorithm.turns(config)
+    return math.lcm(turns, algorithm.refresh_every(config)) if algorithm.refresh else turns
 
 
 def setting(default: Any, help: str, *, static: bool = False) -> Any:

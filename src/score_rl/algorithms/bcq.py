@@ -73,7 +73,7 @@ class Policy(NamedTuple):
     """What acting needs."""
 
     actor: Perceptron
-    critic: Perceptron  # the first
+    critics: Perceptron
     vae: ActionVAE
 
 
@@ -173,7 +173,7 @@ def act(
     )
     noise = jnp.broadcast_to(noise, (config.acting_samples, len(observations), policy.vae.latent))
     actions = candidates(config, policy.vae, policy.actor, observations, noise)
-    return best_of(actions, on_many(policy.critic, observations, actions)[..., 0])
+    return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])
 
 
 ALGORITHM = Algorithm(
@@ -183,7 +183,7 @@ ALGORITHM = Algorithm(
     Config=Config,
     init=init,
     update=update,
-    policy=lambda state: Policy(state.actor, member(state.critics, 0), state.vae),
+    policy=lambda state: Policy(state.actor, state.critics, state.vae),
     act=act,
     characteristics=("policy-constrained",),
     headline=("q", "vae_error"),

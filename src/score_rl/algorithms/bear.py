@@ -89,7 +89,7 @@ class Policy(NamedTuple):
     """What acting needs."""
 
     actor: Perceptron
-    critic: Perceptron  # the first
+    critics: Perceptron
 
 
 class Noise(NamedTuple):
@@ -244,7 +244,7 @@ def act(
 ) -> Float[Array, "batch action"]:
     """The best of many samples of the policy, by the first critic."""
     actions = sampled_actions(config, policy.actor, observations, key)
-    return best_of(actions, on_many(policy.critic, observations, actions)[..., 0])
+    return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])
 
 
 ALGORITHM = Algorithm(
@@ -254,7 +254,7 @@ ALGORITHM = Algorithm(
     Config=Config,
     init=init,
     update=update,
-    policy=lambda state: Policy(state.actor, member(state.critics, 0)),
+    policy=lambda state: Policy(state.actor, state.critics),
     act=act,
     characteristics=("policy-constrained",),
     headline=("mmd", "alpha"),

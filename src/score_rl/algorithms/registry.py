@@ -10,6 +10,7 @@ MODULES = {  # name: module, or module:attribute where a module holds more than 
     "bc": "score_rl.algorithms.bc",
     "td3-bc": "score_rl.algorithms.td3_bc",
     "iql": "score_rl.algorithms.iql",
+    "rebrac": "score_rl.algorithms.rebrac",
     "bcq": "score_rl.algorithms.bcq",
     "bear": "score_rl.algorithms.bear",
     "uwac": "score_rl.algorithms.uwac",
@@ -18,6 +19,7 @@ MODULES = {  # name: module, or module:attribute where a module holds more than 
     "edac": "score_rl.algorithms.edac",
     "pbrl": "score_rl.algorithms.pbrl",
     "pbrl-prior": "score_rl.algorithms.pbrl:WITH_PRIOR",
+    "mopo": "score_rl.algorithms.mopo",
 }
 
 

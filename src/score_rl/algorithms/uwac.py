@@ -61,6 +61,14 @@ class State(NamedTuple):
     target_power: Vectors
 
 
+class Policy(NamedTuple):
+    """What acting needs."""
+
+    actor: Perceptron
+    critics: Perceptron
+    power: Vectors
+
+
 class Keys(NamedTuple):
     """Where the dropout of an update comes from."""
 
@@ -154,26 +162,21 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     return State(base, vectors, vectors)
 
 
-def policy(state: State) -> bear.Policy:
-    """The actor and the first critic, normalised; the critic keeps its leading axis."""
-    first = jax.tree.map(lambda leaf: leaf[:1], normalised(state.bear.critics, state.power))
-    return bear.Policy(state.bear.actor, first)
-
-
 def act(
     config: Config,
-    policy: bear.Policy,
+    policy: Policy,
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
     """The best of many samples of the policy, by the first critic."""
     actions = bear.sampled_actions(config, policy.actor, observations, key)
+    first = jax.tree.map(lambda leaf: leaf[:1], normalised(policy.critics, policy.power))
     if config.acting_passes == 0:
-        return best_of(actions, values_of_many(policy.critic, observations, actions)[0])
+        return best_of(actions, values_of_many(first, observations, actions)[0])
     masks: Literal["row", "pass"] = "pass" if key is None else config.dropout_masks
-    hidden = hidden_of(policy.critic, observations, actions)
     dropout_key = jax.random.fold_in(jax.random.key(0) if key is None else key, 1)
-    mean, _ = many_passes(policy.critic, hidden, dropout_key, config.dropout, masks, config.acting_passes)
+    hidden = hidden_of(first, observations, actions)
+    mean, _ = many_passes(first, hidden, dropout_key, config.dropout, masks, config.acting_passes)
     return best_of(actions, mean.reshape(actions.shape[:2]))
 
 
@@ -197,7 +200,7 @@ ALGORITHM = Algorithm(
     Config=Config,
     init=init,
     update=update,
-    policy=policy,
+    policy=lambda state: Policy(state.bear.actor, state.bear.critics, state.power),
     act=act,
     uncertainty=uncertainty,
     characteristics=("policy-constrained", "uncertainty-aware"),

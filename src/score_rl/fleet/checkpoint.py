@@ -95,12 +95,17 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
+def write_arrays(path: Path, step: int, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+    """A file that `load_checkpoint` reads."""
+    metadata = {"step": str(step), "sha256": _digest(arrays, step), "about": json.dumps(about)}
+    write_whole(path, save(dict(arrays), metadata=metadata))
+
+
 def save_checkpoint(folder: Path, step: int, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> Path:
     """Write one, then remove all but the newest `KEEP`."""
     folder.mkdir(parents=True, exist_ok=True)
-    metadata = {"step": str(step), "sha256": _digest(arrays, step), "about": json.dumps(about)}
     path = checkpoint_path(folder, step)
-    write_whole(path, save(dict(arrays), metadata=metadata))
+    write_arrays(path, step, arrays, about)
     for old in checkpoints(folder)[KEEP:]:
         old.unlink()
     for part in folder.glob(".*.part"):  # left by a kill during an earlier write

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 from rich.console import Console
 
-from score_rl.algorithms.algorithm import Algorithm, Shapes, make_config
+from score_rl.algorithms.algorithm import Algorithm, Shapes, cycle, make_config
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
@@ -357,11 +358,11 @@ def _train_fleets(
 def _turns(algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]]) -> int:
     """The least number of updates that is whole cycles for every setting."""
     made = make_config(algorithm, {name: values[0] for name, values in settings.items()})
-    turns = algorithm.turns(made)
+    turns = cycle(algorithm, made)
     for name, values in settings.items():
         for value in values[1:]:
             varied = make_config(algorithm, {n: v[0] for n, v in settings.items()} | {name: value})
-            turns = int(np.lcm(turns, algorithm.turns(varied)))
+            turns = math.lcm(turns, cycle(algorithm, varied))
     return turns
 
 

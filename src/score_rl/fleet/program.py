@@ -1,16 +1,17 @@
 """The compiled program: sampling and updates, `scan` over updates, `vmap` over runs, shards over devices."""
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet.spec import Run
@@ -61,6 +62,34 @@ def draw_batch(
     )
 
 
+def describe(dataset: Dataset, treatment: Treatment) -> Statistics:
+    """Of all rows, computed in float64, stored in float32."""
+
+    def exact(numbers: Any) -> Any:
+        return np.asarray(numbers, np.float64)
+
+    treat = Treatment(*map(exact, treatment))
+    observations = treat.observe(exact(dataset.observations))
+    changes = treat.observe(exact(dataset.next_observations)) - observations
+    actions, rewards = treat.action_in(exact(dataset.actions)), treat.reward(exact(dataset.rewards))
+
+    def spread(*columns: Any) -> Spread:
+        table = np.concatenate(columns, axis=1)
+        mean = table.mean(axis=0)
+        numbers = (mean, table.std(axis=0), np.abs(table - mean[None]).mean(axis=0))
+        return Spread(*(number.astype(np.float32) for number in numbers))
+
+    return Statistics(inputs=spread(observations, actions), outcomes=spread(rewards[:, None], changes))
+
+
+class Overview(NamedTuple):
+    """What stages and refreshes know of a data set beside its rows."""
+
+    statistics: Statistics
+    starts: Int[Array, " episodes"]  # as long as the fleet's largest number of episodes
+    episodes: Int[Array, ""]
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RunInputs:
@@ -71,6 +100,15 @@ class RunInputs:
     offset: Int[Array, ""]
     length: Int[Array, ""]
     key: PRNGKeyArray
+    overview: Overview | None = None  # where the algorithm has stages or refreshes
+
+    def data(self, shapes: Shapes, rows: Float[Array, "rows columns"]) -> Data:
+        assert self.overview is not None
+
+        def take(drawn: Int[Array, " batch"]) -> Batch:
+            return draw_batch(self.treatment, shapes, rows, self.offset, self.length, drawn)
+
+        return Data(self.length, take, self.overview.starts, self.overview.episodes, self.overview.statistics)
 
 
 def train_window(
@@ -87,22 +125,76 @@ def train_window(
     Random numbers depend on the run and the update's number alone: neither the length of a window nor an
     interruption between two changes them.
     """
-    turns = algorithm.turns(inputs.config)
+    config, turns = inputs.config, algorithm.turns(inputs.config)
     stream = jax.random.fold_in(inputs.key, 1)
+    if updates % cycle(algorithm, config):
+        raise ValueError(f"a window of {updates} updates is not a multiple of {cycle(algorithm, config)}")
 
-    def cycle(state: Any, number: Int[Array, ""]) -> tuple[Any, Metrics]:
+    def one_cycle(state: Any, first: Int[Array, ""]) -> tuple[Any, Metrics]:
         seen: dict[str, list[Array]] = {}
         for turn in range(turns):
-            sample_key, update_key = jax.random.split(jax.random.fold_in(stream, start + number * turns + turn))
-            drawn = jax.random.randint(sample_key, (inputs.config.batch_size,), 0, inputs.length)
+            sample_key, update_key = jax.random.split(jax.random.fold_in(stream, first + turn))
+            drawn = jax.random.randint(sample_key, (config.batch_size,), 0, inputs.length)
             batch = draw_batch(inputs.treatment, shapes, rows, inputs.offset, inputs.length, drawn)
-            state, metrics = algorithm.update(inputs.config, state, batch, update_key, turn)
+            state, metrics = algorithm.update(config, state, batch, update_key, turn)
             for name, value in metrics.items():
                 seen.setdefault(name, []).append(value)
         return state, {name: jnp.stack(values).mean() for name, values in seen.items()}
 
-    state, metrics = jax.lax.scan(cycle, state, jnp.arange(updates // turns))
+    def cycles(state: Any, first: Int[Array, ""], number: int) -> tuple[Any, Metrics]:
+        state, metrics = jax.lax.scan(one_cycle, state, first + turns * jnp.arange(number // turns))
+        return state, {name: values.mean() for name, values in metrics.items()}
+
+    if algorithm.refresh is None:
+        return cycles(state, start, updates)
+    refresh, every = algorithm.refresh, cycle(algorithm, config)
+    data = inputs.data(shapes, rows)
+
+    def refreshed(state: Any, first: Int[Array, ""]) -> tuple[Any, Metrics]:
+        key = jax.random.fold_in(jax.random.fold_in(inputs.key, 2), first)
+        state, news = refresh(config, state, data, key)
+        state, metrics = cycles(state, first, every)
+        return state, metrics | news
+
+    state, metrics = jax.lax.scan(refreshed, state, start + every * jnp.arange(updates // every))
     return state, {name: values.mean() for name, values in metrics.items()}
+
+
+def train_epoch(
+    algorithm: Algorithm,
+    shapes: Shapes,
+    number: int,
+    inputs: RunInputs,
+    state: Any,
+    active: Bool[Array, ""],
+    epoch: Int[Array, ""],
+    rows: Float[Array, "rows columns"],
+) -> tuple[Any, Metrics]:
+    """One epoch of a stage; a run that is done, or not `active`, stays as it is.
+
+    How many updates that is depends on the run's data: the longest decides how long a fleet's epoch takes.
+    """
+    stage, config, data = algorithm.stages[number], inputs.config, inputs.data(shapes, rows)
+    stream = jax.random.fold_in(jax.random.fold_in(stage_key(inputs, number), 1), epoch)
+    working = active & ~stage.done(config, state)
+    updates = jnp.where(working, stage.updates(config, data), 0)
+
+    def update(index: Int[Array, ""], carry: tuple[Any, Metrics]) -> tuple[Any, Metrics]:
+        state, sums = carry
+        state, metrics = stage.update(config, state, data, jax.random.fold_in(stream, index))
+        return state, {name: sums[name] + value for name, value in metrics.items()}
+
+    measured = jax.eval_shape(lambda: stage.update(config, state, data, stream)[1])
+    sums = {name: jnp.zeros(value.shape, value.dtype) for name, value in measured.items()}
+    after, sums = jax.lax.fori_loop(0, updates, update, (state, sums))
+    after, judged = stage.judge(config, after, data)
+    after = jax.tree.map(lambda new, old: jnp.where(working, new, old), after, state)
+    metrics = {name: value / jnp.maximum(updates, 1) for name, value in sums.items()} | judged
+    return after, metrics | {"working": working, "done": ~active | stage.done(config, after)}
+
+
+def stage_key(inputs: RunInputs, number: int) -> PRNGKeyArray:
+    return jax.random.fold_in(jax.random.fold_in(inputs.key, 3), number)
 
 
 class FleetProgram:
@@ -142,11 +234,28 @@ class FleetProgram:
             offset=jnp.asarray([offsets[run.dataset.checksum] for run in padded], jnp.int32),
             length=jnp.asarray([len(run.dataset) for run in padded], jnp.int32),
             key=jnp.stack(keys),
+            overview=self._overview(padded, treatments) if self.algorithm.stages or self.algorithm.refresh else None,
         )
         return jax.device_put(inputs, self._split), rows
 
+    @staticmethod
+    def _overview(padded: Sequence[Run], treatments: Mapping[str, Treatment]) -> Overview:
+        datasets = {run.dataset.checksum: run.dataset for run in padded}
+        statistics = {name: describe(dataset, treatments[name]) for name, dataset in datasets.items()}
+        most = max(len(dataset.episodes) for dataset in datasets.values())
+        starts = {
+            name: np.pad(dataset.episodes[:, 0].astype(np.int32), (0, most - len(dataset.episodes)))
+            for name, dataset in datasets.items()
+        }
+        checksums = [run.dataset.checksum for run in padded]
+        return Overview(
+            statistics=jax.tree.map(lambda *v: np.stack(v), *(statistics[name] for name in checksums)),
+            starts=jnp.asarray([starts[name] for name in checksums]),
+            episodes=jnp.asarray([len(datasets[name].episodes) for name in checksums], jnp.int32),
+        )
+
     def init(self) -> Any:
-        """The state of every run before its first update."""
+        """The state of every run before its first update, and before any stage."""
 
         def init(inputs: RunInputs) -> Any:
             return self.algorithm.init(inputs.config, self.shapes, jax.random.fold_in(inputs.key, 0))
@@ -169,12 +278,7 @@ class FleetProgram:
             def run(inputs: RunInputs, state: Any, start: Array, rows: Array) -> tuple[Any, Metrics]:
                 return train_window(self.algorithm, self.shapes, updates, inputs, state, start, rows)
 
-            fleet = jax.vmap(run, in_axes=(0, 0, None, None))
-            if self.mesh.size > 1:
-                split, whole = PartitionSpec(RUNS), PartitionSpec()
-                fleet = jax.shard_map(
-                    fleet, mesh=self.mesh, in_specs=(split, split, whole, whole), out_specs=(split, split)
-                )
+            fleet = self._over_runs(run, (0, 0, None, None))
             state = jax.tree.map(
                 lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self._split),
                 self.state_shapes(),
@@ -184,10 +288,22 @@ class FleetProgram:
             self._compiled[updates] = lowered.compile()
         return self._compiled[updates]
 
+    def _over_runs(self, function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
+        """A function of one run as one of the fleet: each device has its own runs and asks no other."""
+        fleet = jax.vmap(function, in_axes=in_axes)
+        if self.mesh.size == 1:
+            return fleet
+        specs = tuple(PartitionSpec() if axis is None else PartitionSpec(RUNS) for axis in in_axes)
+        # Unchecked: what a loop begins with may be the same on all devices and differ after its first round.
+        return jax.shard_map(fleet, mesh=self.mesh, in_specs=specs, out_specs=PartitionSpec(RUNS), check_vma=False)
+
     def advance(self, state: Any, start: int, updates: int) -> tuple[Any, Metrics]:
         """Train every run for a window. Returns at once; `state` must not be used again."""
         number = jax.device_put(np.int32(start), self._whole)
         return self.compile(updates)(self.inputs, state, number, self.rows)
+
+    def stage(self, number: int) -> "StageProgram":
+        return StageProgram(self, number)
 
     def policies(self, state: Any) -> Any:
         """A copy of what acting needs, which stays valid while training goes on."""
@@ -204,3 +320,64 @@ class FleetProgram:
             + analysis.temp_size_in_bytes
             - analysis.alias_size_in_bytes
         )
+
+
+class StageProgram:
+    """One stage of a fleet's algorithm, compiled over all runs."""
+
+    def __init__(self, program: FleetProgram, number: int) -> None:
+        self.program, self.number = program, number
+        self.stage: Stage = program.algorithm.stages[number]
+
+    def _jit(self, function: Callable[..., Any], in_axes: tuple[int | None, ...], **options: Any) -> Any:
+        return jax.jit(self.program._over_runs(function, in_axes), out_shardings=self.program._split, **options)
+
+    @cached_property
+    def _init(self) -> Any:
+        shapes, number = self.program.shapes, self.number
+
+        def init(inputs: RunInputs, rows: Array) -> Any:
+            key = jax.random.fold_in(stage_key(inputs, number), 0)
+            return self.stage.init(inputs.config, shapes, inputs.data(shapes, rows), key)
+
+        return self._jit(init, (0, None))
+
+    @cached_property
+    def _epoch(self) -> Any:
+        def epoch(inputs: RunInputs, state: Any, active: Array, number: Array, rows: Array) -> tuple[Any, Metrics]:
+            return train_epoch(
+                self.program.algorithm, self.program.shapes, self.number, inputs, state, active, number, rows
+            )
+
+        return self._jit(epoch, (0, 0, 0, None, None), donate_argnums=1)
+
+    @cached_property
+    def _result(self) -> Any:
+        def result(inputs: RunInputs, state: Any, rows: Array) -> Any:
+            return self.stage.result(inputs.config, state, inputs.data(self.program.shapes, rows))
+
+        return self._jit(result, (0, 0, None))
+
+    def init(self) -> Any:
+        state = self._init(self.program.inputs, self.program.rows)
+        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self.program._split)(state)
+
+    def state_shapes(self) -> Any:
+        return jax.eval_shape(self._init, self.program.inputs, self.program.rows)
+
+    def epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, Metrics]:
+        """One epoch of every active run. Returns at once; `state` must not be used again."""
+        which = jax.device_put(np.asarray(active), self.program._split)
+        epoch = jax.device_put(np.int32(number), self.program._whole)
+        return self._epoch(self.program.inputs, state, which, epoch, self.program.rows)
+
+    def result(self, state: Any) -> Any:
+        return self._result(self.program.inputs, state, self.program.rows)
+
+    def result_shapes(self) -> Any:
+        return jax.eval_shape(self._result, self.program.inputs, self.state_shapes(), self.program.rows)
+
+    def absorb(self, state: Any, result: Any) -> Any:
+        absorb = self._jit(self.stage.absorb, (0, 0))
+        copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self.program._split)
+        return copied(absorb(state, result))

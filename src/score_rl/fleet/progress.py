@@ -20,8 +20,18 @@ SECONDS_BETWEEN_LINES = 20.0
 class TrainingProgress:
     """Updates done, updates per second, time left, the score so far and the algorithm's headline metrics."""
 
-    def __init__(self, console: Console, title: str, steps: int, done: int, runs: int, *, quiet: bool = False) -> None:
-        self.console = console
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        steps: int,
+        done: int,
+        runs: int,
+        *,
+        quiet: bool = False,
+        unit: str = "updates",
+    ) -> None:
+        self.console, self.unit = console, unit
         self.title, self.steps, self.runs = title, steps, runs
         self.quiet = quiet
         self.live = console.is_terminal and not quiet
@@ -84,7 +94,7 @@ class TrainingProgress:
         left = (self.steps - self.done) / self.rate if self.rate else float("inf")
         facts = ", ".join(f"{name} {value}" for name, value in self._facts.items())
         self.console.print(
-            f"{self.title}: {self.done:,} of {self.steps:,} updates, {self._rate_text()}, "
+            f"{self.title}: {self.done:,} of {self.steps:,} {self.unit}, {self._rate_text()}, "
             f"{duration(left)} left{', ' + facts if facts else ''}",
             highlight=False,
         )
@@ -92,7 +102,7 @@ class TrainingProgress:
     def _rate_text(self) -> str:
         if not self.rate:
             return ""
-        each = f"{self.rate:,.0f} updates/s"
+        each = f"{self.rate:,.0f} {self.unit}/s" if self.rate >= 10 else f"{self.rate:.2g} {self.unit}/s"
         return each if self.runs == 1 else f"{each} in each of {self.runs} runs"
 
 

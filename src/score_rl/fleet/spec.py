@@ -65,7 +65,9 @@ class ExperimentSpec:
             ("log_every", turns),
         ):
             if getattr(self, name) % divisor:
-                what = "--log-every" if name != "log_every" else "the algorithm's cycle of updates (actor_delay)"
+                what = (
+                    "--log-every" if name != "log_every" else "the algorithm's cycle of updates (such as actor_delay)"
+                )
                 raise InputError(f"{_flag(name)} is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
         if self.physics not in ("d4rl", "stock"):
             raise InputError(f"--physics is {self.physics!r}; it must be d4rl or stock.")
@@ -82,7 +84,7 @@ def default_log_every(steps: int, eval_every: int, turns: int) -> int:
     if not divisors:
         raise InputError(
             f"--steps {steps} and --eval-every {eval_every} share no multiple of {turns}, the algorithm's cycle of "
-            f"updates (actor_delay); make both multiples of {turns}."
+            f"updates (such as actor_delay); make both multiples of {turns}."
         )
     return max((n for n in divisors if n <= wanted), default=divisors[0])
 

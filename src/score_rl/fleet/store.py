@@ -15,7 +15,7 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -194,10 +194,17 @@ class Folder:
         next(rows, None)
         return [Row(run, int(step), name, float(value)) for run, step, name, value in rows]
 
-    def rewind_metrics(self, runs: Iterable[str], step: int) -> MetricsTable:
-        """Forget what these runs measured after `step`: it will be measured again."""
+    def rewind_metrics(
+        self, runs: Iterable[str], step: int, counted: Callable[[str], bool] = lambda name: True
+    ) -> MetricsTable:
+        """Forget what these runs measured after `step`: it will be measured again.
+
+        Only metrics that are `counted` in these steps: a stage before training counts epochs of its own.
+        """
         chosen = set(runs)
-        rows = [row for row in self._read_metrics() if row.run not in chosen or row.step <= step]
+        rows = [
+            row for row in self._read_metrics() if row.run not in chosen or row.step <= step or not counted(row.name)
+        ]
         write_whole(self.metrics_path, _csv([COLUMNS, *rows]))
         return MetricsTable(rows)
 

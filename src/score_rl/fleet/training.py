@@ -31,6 +31,7 @@ from score_rl.fleet.checkpoint import (
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress, duration
 from score_rl.fleet.spec import ExperimentSpec, Run
+from score_rl.fleet.stages import FleetStages
 from score_rl.fleet.store import Folder, MetricsWriter, Row
 
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
@@ -92,6 +93,7 @@ class FleetTrainer:
         self.program = FleetProgram(runs)
         self.actor = FleetActor(self.program, spec)
         self.headline = self.program.algorithm.headline
+        self.stages = FleetStages(self.program, number, spec, folder, writer, status, console, stop, quiet=quiet)
         self._judgements: deque[tuple[int, Future[list[Row]]]] = deque()
 
     # -- where to start ------------------------------------------------------------------------------------------
@@ -107,14 +109,19 @@ class FleetTrainer:
                 path.unlink()
                 continue
             return step, state
-        return 0, self.program.init()
+        if not self.program.algorithm.stages:
+            return 0, self.program.init()
+        state = self.stages.run(self.program.init())
+        self._save(0, state)
+        self.stages.clear()
+        return 0, state
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
         step, state = self.start()
         ids = [run.id for run in self.runs]
-        measured = self.folder.rewind_metrics(ids, step)
+        measured = self.folder.rewind_metrics(ids, step, lambda name: not self.stages.measures(name))
         self.writer.reopen()
         judged = {row.run for row in measured if row.step == step and row.name == "evaluation/return"}
         for run in self.runs:

@@ -126,9 +126,9 @@ def _perceptron(key: Any, sizes: tuple[int, ...], jax: Any) -> list[tuple[Any, A
 
 def _forward(layers: list[tuple[Any, Any]], x: Any, jax: Any) -> Any:
     for weight, bias in layers[:-1]:
-        x = jax.nn.relu(x @ weight + bias)
+        x = jax.nn.relu(x @ weight + bias[None, :])
     weight, bias = layers[-1]
-    return (x @ weight + bias)[..., 0]
+    return (x @ weight + bias[None, :])[:, 0]
 
 
 def train(training: Training, seeds: int, seed: int, query: tuple[np.ndarray, np.ndarray], fine: int = 101) -> Snapshot:
@@ -149,7 +149,7 @@ def train(training: Training, seeds: int, seed: int, query: tuple[np.ndarray, np
             return jax.vmap(lambda layers: _forward(layers, x, jax))(params)
 
         def actor(params: Any, s: Any) -> Any:
-            return jnp.tanh(_forward(params, s[..., None], jax))
+            return jnp.tanh(_forward(params, s[:, None], jax))
 
         def collect(key: Any) -> tuple[Any, Any]:
             """N pairs: states from drives of up to 4 steps that start anywhere, actions of the driver."""
@@ -187,7 +187,8 @@ def train(training: Training, seeds: int, seed: int, query: tuple[np.ndarray, np
                 noise = jnp.clip(0.2 * jax.random.normal(k_noise, s.shape), -0.5, 0.5)
                 a_next = jnp.clip(actor(phi_target, s_next) + noise, -1.0, 1.0)
                 u = critics(theta, s, a).std(0)
-                target = reward(s, a, jnp) + GAMMA * critics(theta_target, s_next, a_next) - training.beta * u
+                known = reward(s, a, jnp) - training.beta * u
+                target = known[None, :] + GAMMA * critics(theta_target, s_next, a_next)
                 grad = jax.grad(critic_loss)(theta, s, a, jax.lax.stop_gradient(target))
                 change, opt_theta = optimiser.update(grad, opt_theta)
                 return optax.apply_updates(theta, change), opt_theta, s, a

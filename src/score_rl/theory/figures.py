@@ -85,6 +85,11 @@ def legend(axis: Any, **options: Any) -> None:
     axis.legend(fontsize=8, framealpha=0.9, edgecolor="#DDDDDD", **options)
 
 
+def legend_below(axis: Any, columns: int = 2) -> None:
+    """A legend under the axes, where lines fill the space inside them."""
+    axis.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns)
+
+
 def name_axes(axis: Any, x: str, y: str, title: str = "") -> None:
     """Labels in the paper's symbols."""
     axis.set_xlabel(x)

@@ -37,13 +37,12 @@ from score_rl.theory.mdp import (
     optimal,
     policy_value,
 )
-from score_rl.theory.precision import double_precision, namespace, solve, to_numpy
+from score_rl.theory.precision import namespace, solve
 from score_rl.theory.regularised import (
     kl,
     regularised_greedy,
     regularised_optimum,
     regularised_value,
-    softmax_policy,
 )
 
 
@@ -194,46 +193,44 @@ def regularised_optima(mdp: FiniteMDP, pi_0: np.ndarray, alpha: float, steps: in
     return values
 
 
-class Iterates(NamedTuple):
-    """What one scan over k returns."""
+class Iterate(NamedTuple):
+    """What one iteration k of OPO knows."""
 
     value: Any  # V_k^{π_k}(s_0)
     plain: Any  # V^{π_k}(s_0)
-    q: Any
-    log_policy: Any
+    q: Any  # Q_k
+    log_policy: Any  # log π_k
 
 
-def iterate(
-    mdp: FiniteMDP, pi_0: np.ndarray, lambdas: np.ndarray, estimate: EmpiricalModel | None, widths: np.ndarray | None
-) -> Any:
-    """The traceable map η ↦ (iterates over k, log π_K); to be called in double precision."""
-    import jax
-    import jax.numpy as jnp
+def opo_iteration(
+    mdp: FiniteMDP,
+    pi_0: Float[Any, "S A"],
+    energy: Float[Any, "S A"],
+    weight: Any,
+    eta: Any,
+    estimate: EmpiricalModel | None = None,
+    width: Any = 0.0,
+) -> tuple[Float[Any, "S A"], Iterate]:
+    """(f_{k+1}, what iteration k knows) from f_k, with λ_k = weight and η_k = η - λ_k.
 
-    truth = EmpiricalModel(jnp.asarray(mdp.P), jnp.asarray(mdp.R), mdp.gamma, None)
-    behaviour = jnp.asarray(pi_0)
-    support = -math.log(float(pi_0.min()))
-    inputs = jnp.asarray(lambdas), jnp.zeros((len(lambdas), 1, 1)) if widths is None else jnp.asarray(widths)
-
-    def step(energy: Any, inputs: Any, eta: Any) -> Any:
-        weight, width = inputs
-        pi = softmax_policy(energy)
-        true_value = regularised_value(truth, pi, behaviour, weight)
-        if estimate is None:
-            q = action_value(truth, true_value)
-        else:
-            floor = -mdp.gamma * weight * support / (1.0 - mdp.gamma)
-            q, _ = clipped_evaluation(estimate, pi, width, -weight * kl(pi, behaviour), floor)
-        new = opo_step(q, energy, jnp.log(behaviour), eta - weight, weight)
-        new = new - new.max(-1, keepdims=True)  # constants per state do not matter; keeps energies finite
-        plain = (mdp.d0 * policy_value(truth, pi)).sum()
-        return new, Iterates((mdp.d0 * true_value).sum(), plain, q, jax.nn.log_softmax(energy, -1))
-
-    def run(eta: Any) -> Any:
-        last, iterates = jax.lax.scan(lambda energy, x: step(energy, x, eta), jnp.log(behaviour), inputs)
-        return iterates, jax.nn.log_softmax(last, -1)
-
-    return run
+    Without an estimate, Q_k = Q_{λ_k}^{π_k} exactly (U = 0). With an empirical model and width = U_k, Q_k is the
+    pessimistic estimator: the fixed point of the empirical regularised evaluation operator minus U_k, clipped
+    at -γ λ_k ℓ/(1-γ), ℓ = log 1/min π_0, below which no regularised Q-function of π_k lies.
+    """
+    xp = namespace(energy)
+    shifted = energy - energy.max(-1, keepdims=True)
+    log_policy = shifted - xp.log(xp.exp(shifted).sum(-1, keepdims=True))
+    pi = xp.exp(log_policy)
+    true_value = regularised_value(mdp, pi, pi_0, weight)
+    if estimate is None:
+        q = action_value(mdp, true_value)
+    else:
+        floor = mdp.gamma * weight * math.log(float(np.min(pi_0))) / (1.0 - mdp.gamma)
+        q, _ = clipped_evaluation(estimate, pi, width, -weight * kl(pi, pi_0), floor)
+    new = opo_step(q, energy, np.log(pi_0), eta - weight, weight)
+    new = new - new.max(-1, keepdims=True)  # constants per state do not matter; keeps energies finite
+    plain = (mdp.d0 * policy_value(mdp, pi)).sum()
+    return new, Iterate((mdp.d0 * true_value).sum(), plain, q, log_policy)
 
 
 def check_opo(mdp: FiniteMDP, pi_0: np.ndarray, alpha: float, steps: int, eta: float) -> np.ndarray:
@@ -256,22 +253,18 @@ def run_opo(
     estimate: EmpiricalModel | None = None,
     widths: np.ndarray | None = None,
 ) -> Trajectory:
-    """K = steps iterations of OPO with λ_k = α^k and η_k = η - λ_k.
-
-    Without an estimate, Q_k = Q_{λ_k}^{π_k} exactly (U = 0). With an empirical model and widths[k] = U_k, Q_k is the
-    pessimistic estimator: the fixed point of the empirical regularised evaluation operator minus U_k, clipped
-    at -γ λ_k ℓ/(1-γ), ℓ = log 1/min π_0, below which no regularised Q-function of π_k lies.
-    """
+    """K = steps iterations of OPO with λ_k = α^k and η_k = η - λ_k; `estimate` and widths[k] as in `opo_iteration`."""
     pi_0 = check_opo(mdp, pi_0, alpha, steps, eta)
     lambdas = alpha ** np.arange(steps)
-    with double_precision():
-        import jax
-
-        iterates, last = to_numpy(jax.jit(iterate(mdp, pi_0, lambdas, estimate, widths))(eta))
+    energy, iterates = np.log(pi_0), []
+    for k, weight in enumerate(lambdas.tolist()):
+        energy, iterate = opo_iteration(mdp, pi_0, energy, weight, eta, estimate, 0.0 if widths is None else widths[k])
+        iterates.append(iterate)
+    values, plains, q, logs = (np.array(column) for column in zip(*iterates, strict=True))
+    last = energy - np.log(np.exp(energy).sum(-1, keepdims=True))
     best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
-    gaps = regularised_optima(mdp, pi_0, alpha, steps) - iterates.value
-    logs = np.concatenate([iterates.log_policy, last[None]])
-    return Trajectory(gaps, best - iterates.plain, iterates.q, logs, lambdas, eta)
+    gaps = regularised_optima(mdp, pi_0, alpha, steps) - values
+    return Trajectory(gaps, best - plains, q, np.concatenate([logs, last[None]]), lambdas, eta)
 
 
 def improvement_along(trajectory: Trajectory, pi_star: np.ndarray, alpha: float, gamma: float) -> LemmaTerms:

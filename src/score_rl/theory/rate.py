@@ -10,7 +10,7 @@ do not telescope), weigh by the visitation of π*, drop -λ_k KL(π* ‖ π_k) �
     (1/K) Σ_k (V_k^{π*} - V_k^{π_k}) ≤ η C/K + (1/K) Σ_k span(G_k)² / (8 η (1-γ)) + ε_Pess,
     C = Σ_t γ^t E_π*[KL(π* ‖ π_0)],
 
-and V_k^* ≤ V_0^* = V_k^{π*} + λ_k C (V_0^* of the plain MDP) adds at most C Σ_k λ_k/K ≤ C/((1-α)K) for the paper's
+and V_k^* ≤ V^* = V_k^{π*} + λ_k C, V^* that of the plain MDP, adds at most C Σ_k λ_k/K ≤ C/((1-α)K) for the paper's
 gap to V_k^*. The first two terms balance at η ∝ √K, never at η ∝ 1/√K.
 """
 
@@ -26,7 +26,7 @@ from jaxtyping import Float
 from score_rl.errors import unknown_name
 from score_rl.theory.data import EmpiricalModel
 from score_rl.theory.mdp import FiniteMDP, optimal, visitation
-from score_rl.theory.opo import check_opo, iterate, regularised_optima
+from score_rl.theory.opo import check_opo, opo_iteration, regularised_optima
 from score_rl.theory.precision import double_precision, to_numpy
 from score_rl.theory.regularised import kl
 from score_rl.theory.uncertainty import uniform
@@ -108,8 +108,16 @@ def gaps_against_iterations(
         import jax
         import jax.numpy as jnp
 
-        run = iterate(mdp, pi_0, lambdas, estimate, widths)
-        values, plains = to_numpy(jax.jit(jax.vmap(lambda eta: run(eta)[0][:2]))(jnp.asarray(etas, dtype=jnp.float64)))
+        inputs = jnp.asarray(lambdas), jnp.zeros((steps, 1, 1)) if widths is None else jnp.asarray(widths)
+
+        def run(eta: Any) -> Any:
+            def step(energy: Any, x: Any) -> Any:
+                new, iterate = opo_iteration(mdp, pi_0, energy, x[0], eta, estimate, x[1])
+                return new, (iterate.value, iterate.plain)
+
+            return jax.lax.scan(step, jnp.log(pi_0), inputs)[1]
+
+        values, plains = to_numpy(jax.jit(jax.vmap(run))(jnp.asarray(etas, dtype=jnp.float64)))
     best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
     gaps = regularised_optima(mdp, pi_0, alpha, steps)[None] - values
     return Gaps(

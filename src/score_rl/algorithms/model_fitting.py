@@ -1,0 +1,144 @@
+"""A stage that fits an ensemble by regression, with rows held out and early stopping: MOPO's and MOReL's models.
+
+As the published code of MOPO does it: after each epoch every network is judged on the held-out rows; it is kept as it
+is where its error fell by more than 1 %; once no network has improved for some epochs, fitting stops and every network
+goes back to its best. Rows are drawn with replacement, and an epoch is as many batches as would cover them.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from score_rl.algorithms.algorithm import Batch, Data, Metrics, Shapes, Stage
+from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
+
+IMPROVEMENT = 0.01  # less than this share of the error is none (published code of MOPO)
+HELD_OUT_SHARE = 0.2  # of the rows, at most (published code of MOPO)
+WORST = 1e10  # the error of a network that was never judged
+
+
+class Fit(NamedTuple):
+    networks: Any  # every array with a leading axis of members
+    shared: Any  # parameters that belong to no single network
+    optimiser: OptimiserState
+    best: Any  # each network as it was at its least held-out error
+    errors: Float[Array, " members"]  # that error
+    stale: Int[Array, ""]  # epochs since any network improved
+    held_out: Int[Array, " rows"]  # in rising order; padded with rows that do not exist
+    resampling: PRNGKeyArray  # fixes which rows each network's bootstrap sample holds
+
+
+def hold_out(key: PRNGKeyArray, length: Int[Array, ""], rows: int) -> Int[Array, " rows"]:
+    """One row at random from each of `rows` equal parts of the data, or of a fifth as many parts as there are rows.
+
+    What is missing to `rows` is filled with rows beyond the end, one after the other.
+    """
+    count = jnp.maximum(jnp.minimum(rows, (HELD_OUT_SHARE * length).astype(jnp.int32)), 1)
+    part = jnp.arange(rows)
+    width, wider = length // count, length % count
+    first, size = part * width + jnp.minimum(part, wider), width + (part < wider)
+    return jnp.where(part < count, first + jax.random.randint(key, (rows,), 0, size), length + part)
+
+
+def spared(held_out: Int[Array, " rows"], numbers: Int[Array, "*any"]) -> Int[Array, "*any"]:
+    """The rows that are not held out, by their number among themselves."""
+    gaps = held_out - jnp.arange(held_out.shape[0])
+    return numbers + jnp.searchsorted(gaps, numbers, side="right")
+
+
+def draw_rows(
+    config: Any, fit: Fit, data: Data, key: PRNGKeyArray, members: int, bootstrap: bool
+) -> Int[Array, "members batch"]:
+    """Training rows, never held-out ones; with `bootstrap` from a sample that each network has of its own."""
+    usable = data.length - (fit.held_out < data.length).sum()
+    numbers = jax.random.randint(key, (members, config.batch_size), 0, usable)
+    if bootstrap:
+        own = jax.vmap(lambda member: jax.random.fold_in(fit.resampling, member))(jnp.arange(members))
+        pick = lambda key, number: jax.random.randint(jax.random.fold_in(key, number), (), 0, usable)  # noqa: E731
+        numbers = jax.vmap(jax.vmap(pick, in_axes=(None, 0)))(own, numbers)
+    return spared(fit.held_out, numbers)
+
+
+def batch_for_each(data: Data, rows: Int[Array, "members batch"]) -> Batch:
+    """The transitions of these rows; every array with a leading axis of members."""
+    batch = data.take(rows.reshape(-1))
+    return jax.tree.map(lambda column: column.reshape(rows.shape + column.shape[1:]), batch)
+
+
+def fitting_stage(
+    name: str,
+    *,
+    settings: tuple[str, ...],
+    epochs: Callable[[Any], int],
+    members: Callable[[Any], int],
+    learning_rate: Callable[[Any], Float[Array, ""]],
+    init: Callable[[Any, Shapes, PRNGKeyArray], tuple[Any, Any]],
+    loss: Callable[[Any, tuple[Any, Any], Data, Batch], Float[Array, ""]],
+    errors: Callable[[Any, tuple[Any, Any], Data, Batch], Float[Array, "members batch"]],
+    result: Callable[[Any, Fit, Data], Any],
+    absorb: Callable[[Any, Any], Any],
+    counted: Callable[[Any], int] = lambda config: 1,
+    bootstrap: bool = False,
+) -> Stage:
+    """`init` gives (networks, shared); `loss` takes a batch for each network, `errors` the same one for all.
+
+    The error that is told is the mean over the `counted` best networks.
+    """
+
+    def start(config: Any, shapes: Shapes, data: Data, key: PRNGKeyArray) -> Fit:
+        init_key, hold_key, resampling = jax.random.split(key, 3)
+        networks, shared = init(config, shapes, init_key)
+        return Fit(
+            networks=networks,
+            shared=shared,
+            optimiser=adam_init((networks, shared)),
+            best=networks,
+            errors=jnp.full(members(config), WORST),
+            stale=jnp.zeros((), jnp.int32),
+            held_out=hold_out(hold_key, data.length, config.held_out),
+            resampling=resampling,
+        )
+
+    def updates(config: Any, data: Data) -> Int[Array, ""]:
+        held = jnp.minimum(config.held_out, (HELD_OUT_SHARE * data.length).astype(jnp.int32))
+        return -(-(data.length - held) // config.batch_size)
+
+    def update(config: Any, fit: Fit, data: Data, key: PRNGKeyArray) -> tuple[Fit, Metrics]:
+        batch = batch_for_each(data, draw_rows(config, fit, data, key, members(config), bootstrap))
+        parameters = fit.networks, fit.shared
+        value, gradients = jax.value_and_grad(lambda p: loss(config, p, data, batch))(parameters)
+        (networks, shared), optimiser = adam_step(parameters, gradients, fit.optimiser, learning_rate(config))
+        return fit._replace(networks=networks, shared=shared, optimiser=optimiser), {"loss": value}
+
+    def judge(config: Any, fit: Fit, data: Data) -> tuple[Fit, Metrics]:
+        exists = fit.held_out < data.length
+        batch = data.take(jnp.where(exists, fit.held_out, 0))
+        each = jnp.where(exists[None], errors(config, (fit.networks, fit.shared), data, batch), 0)
+        found = each.sum(axis=1) / exists.sum()
+        improved = (fit.errors - found) / fit.errors > IMPROVEMENT
+        fit = fit._replace(
+            best=jax.tree.map(lambda new, old: jnp.where(_beside(improved, new), new, old), fit.networks, fit.best),
+            errors=jnp.where(improved, found, fit.errors),
+            stale=jnp.where(improved.any(), 0, fit.stale + 1),
+        )
+        return fit, {"held_out_error": jnp.sort(found)[: counted(config)].mean()}
+
+    return Stage(
+        name=name,
+        settings=(*settings, "held_out", "patience", "batch_size", "normalise_states", "reward_scaling"),
+        epochs=epochs,
+        updates=updates,
+        init=start,
+        update=update,
+        judge=judge,
+        done=lambda config, fit: fit.stale >= config.patience,
+        result=result,
+        absorb=absorb,
+    )
+
+
+def _beside(members: Bool[Array, " members"], partner: Array) -> Array:
+    return members.reshape(members.shape + (1,) * (partner.ndim - 1))
