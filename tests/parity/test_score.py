@@ -42,20 +42,20 @@ def batches(updates, size, seed=0):
         }
 
 
+def flat(arrays):
+    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
+
+
 def largest_difference(config, state, reference):
-    """Relative, in the Euclidean norm, over every array of every network."""
+    """Relative, in the Euclidean norm of a network's parameters, the worst over actor, critics and their targets."""
     worst = 0.0
-    pairs = [(state.actor, reference.actor), (state.target_actor, reference.target_actor)]
-    for net, expected in pairs:
-        arrays = [p for pair in zip(net.weights, net.biases, strict=True) for p in pair]
-        for p, e in zip(arrays, expected.parameters, strict=True):
-            worst = max(worst, np.linalg.norm(p - e) / np.linalg.norm(e))
-    stacked = [(state.critics, reference.critics), (state.target_critics, reference.target_critics)]
-    for net, members in stacked:
-        arrays = [p for pair in zip(net.weights, net.biases, strict=True) for p in pair]
+    for net, expected in ((state.actor, reference.actor), (state.target_actor, reference.target_actor)):
+        ours = flat(p for pair in zip(net.weights, net.biases, strict=True) for p in pair)
+        worst = max(worst, np.linalg.norm(ours - flat(expected.parameters)) / np.linalg.norm(ours))
+    for net, members in ((state.critics, reference.critics), (state.target_critics, reference.target_critics)):
         for i in range(config.critics):
-            for p, e in zip(arrays, members[i].parameters, strict=True):
-                worst = max(worst, np.linalg.norm(p[i] - e) / np.linalg.norm(e))
+            ours = flat(p[i] for pair in zip(net.weights, net.biases, strict=True) for p in pair)
+            worst = max(worst, np.linalg.norm(ours - flat(members[i].parameters)) / np.linalg.norm(ours))
     return worst
 
 

@@ -20,6 +20,7 @@ MODULES = {  # name: module, or module:attribute where a module holds more than 
     "pbrl": "score_rl.algorithms.pbrl",
     "pbrl-prior": "score_rl.algorithms.pbrl:WITH_PRIOR",
     "mopo": "score_rl.algorithms.mopo",
+    "morel": "score_rl.algorithms.morel",
 }
 
 

@@ -262,7 +262,7 @@ class FleetProgram:
 
         state = jax.jit(jax.vmap(init), out_shardings=self._split)(self.inputs)
         # Targets start as the online networks; a program that gives its input's memory away needs copies.
-        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self._split)(state)
+        return jax.device_put(state, self._split, may_alias=False)
 
     def state_shapes(self) -> Any:
         return jax.eval_shape(self.init)

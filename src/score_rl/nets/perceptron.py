@@ -1,7 +1,8 @@
 """The multi-layer perceptron, alone or as an ensemble that is evaluated in one go."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from math import prod
 from typing import Self
 
 import equinox as eqx
@@ -25,13 +26,16 @@ class Perceptron(eqx.Module):
     def init(cls, key: PRNGKeyArray, sizes: Sequence[int], members: int | None = None) -> Self:
         """Weights and biases uniform in ±1/√fan_in, as PyTorch's linear layers start."""
         lead = () if members is None else (members,)
-        weights, biases = [], []
-        for fan_in, fan_out in pairwise(sizes):
-            key, weight_key, bias_key = jax.random.split(key, 3)
-            limit = fan_in**-0.5
-            weights.append(jax.random.uniform(weight_key, (*lead, fan_in, fan_out), minval=-limit, maxval=limit))
-            biases.append(jax.random.uniform(bias_key, (*lead, fan_out), minval=-limit, maxval=limit))
-        return cls(tuple(weights), tuple(biases))
+        shapes = [shape for i, o in pairwise(sizes) for shape in ((i, o), (o,))]
+        counts = [prod(shape) for shape in shapes]
+        # One draw for all layers: every further call of the generator makes programs slower to compile.
+        drawn = jax.random.uniform(key, (*lead, sum(counts)), minval=-1, maxval=1)
+        parts = jnp.split(drawn, list(accumulate(counts))[:-1], axis=-1)
+        limits = [i**-0.5 for i in sizes[:-1] for _ in range(2)]
+        layers = [
+            limit * part.reshape(*lead, *shape) for limit, part, shape in zip(limits, parts, shapes, strict=True)
+        ]
+        return cls(tuple(layers[0::2]), tuple(layers[1::2]))
 
     def __call__(
         self, x: Float[Array, "*batch fan_in"], activation: Activation = jax.nn.relu

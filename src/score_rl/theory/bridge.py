@@ -29,7 +29,7 @@ from jaxtyping import Float
 
 from score_rl.errors import InputError
 from score_rl.theory.estimates import rank_correlation
-from score_rl.theory.precision import double_precision, to_numpy
+from score_rl.theory.precision import double_precision, namespace, to_numpy
 
 GAMMA = 0.9
 ARMS = ("none", "annealed", "constant")  # λ = 0, λ from 1 towards 0, λ = 1
@@ -95,155 +95,139 @@ def exact_action_value(value: Float[np.ndarray, " G"], s: np.ndarray, a: np.ndar
     return reward(s, a) + GAMMA * np.interp(step(s, a), np.linspace(-1.0, 1.0, len(value)), value)
 
 
-class Snapshot(NamedTuple):
-    """What the networks say at one checkpoint, at the query points and along the policy."""
-
-    mean: Any  # Q̄ at the query points
-    std: Any  # u there
-    next_value: Any  # Q̄(s', π(s')) after each query point
-    policy: Any  # π on the fine grid
-    policy_std: Any  # u(s, π(s)) on that grid
-    policy_mean: Any
-    policy_next: Any
-    data_std: Any  # mean u on the data
-    weight: Any  # λ
+Layers = list[tuple[Any, Any]]  # weights and biases of a perceptron
 
 
-def _perceptron(key: Any, sizes: tuple[int, ...], jax: Any) -> list[tuple[Any, Any]]:
-    """Weights and biases uniform in ±1/√fan_in."""
-    layers = []
-    for fan_in, fan_out in pairwise(sizes):
-        key, kw, kb = jax.random.split(key, 3)
-        bound = fan_in**-0.5
-        layers.append(
-            (
-                jax.random.uniform(kw, (fan_in, fan_out), minval=-bound, maxval=bound),
-                jax.random.uniform(kb, (fan_out,), minval=-bound, maxval=bound),
-            )
+class Networks(NamedTuple):
+    """Critics θ (a leading axis of M) and actor φ; trained ones have axes (arm, seed, checkpoint) before that."""
+
+    theta: Layers
+    phi: Layers
+
+
+class Draws(NamedTuple):
+    """Everything random in one training: the data set, the first weights, the batches and the target noise."""
+
+    s: Any
+    a: Any
+    start: Networks
+    batches: Any  # indices [step, batch]
+    noise: Any  # [step, batch]
+
+
+def perceptron(rng: np.random.Generator, sizes: tuple[int, ...], members: tuple[int, ...] = ()) -> Layers:
+    """Weights and biases uniform in ±1/√fan_in, for one network or an array of them."""
+    return [
+        (
+            rng.uniform(-(m**-0.5), m**-0.5, (*members, m, n)),
+            rng.uniform(-(m**-0.5), m**-0.5, (*members, 1, n)),
         )
-    return layers
+        for m, n in pairwise(sizes)
+    ]
 
 
-def _forward(layers: list[tuple[Any, Any]], x: Any, jax: Any) -> Any:
+def forward(layers: Layers, x: Any) -> Any:
+    """A perceptron with ReLU between its layers, on rows x; networks with leading axes broadcast over them."""
+    xp = namespace(x, layers[0][0])
     for weight, bias in layers[:-1]:
-        x = jax.nn.relu(x @ weight + bias[None, :])
-    weight, bias = layers[-1]
-    return (x @ weight + bias[None, :])[:, 0]
+        x = xp.maximum(x @ weight + bias, 0.0)
+    return (x @ layers[-1][0] + layers[-1][1])[..., 0]
 
 
-def train(training: Training, seeds: int, seed: int, query: tuple[np.ndarray, np.ndarray], fine: int = 101) -> Snapshot:
+def critic_values(theta: Layers, s: Any, a: Any) -> Any:
+    """Q_{θ_i}(s, a) for all i."""
+    x = namespace(s, a).stack([s, a], -1)
+    return forward(theta, x[None])
+
+
+def policy_action(phi: Layers, s: Any) -> Any:
+    """π_φ(s) ∈ (-1, 1)."""
+    return namespace(s, phi[0][0]).tanh(forward(phi, s[:, None]))
+
+
+def draw(training: Training, rng: np.random.Generator) -> Draws:
+    """One seed's randomness. The data: states from drives of up to 4 steps from anywhere, and the driver's actions."""
+    s = rng.uniform(-1.0, 1.0, training.samples)
+    length = rng.integers(0, 5, training.samples)
+    for t in range(4):
+        s = np.where(t < length, step(s, behaviour(s, rng.normal(size=s.shape))), s)
+    hidden = (training.width, training.width, 1)
+    shape = (training.checkpoints, training.steps // training.checkpoints // 2, 2, training.batch)
+    return Draws(
+        s,
+        behaviour(s, rng.normal(size=s.shape)),
+        Networks(perceptron(rng, (2, *hidden), (training.critics,)), perceptron(rng, (1, *hidden))),
+        rng.integers(0, training.samples, shape),
+        np.clip(0.2 * rng.normal(size=shape), -0.5, 0.5),
+    )
+
+
+def _training_run(training: Training) -> Any:
+    """The traceable map (draws, first λ, its decay) ↦ networks at every checkpoint."""
+    import jax
+    import jax.numpy as jnp
+    import optax
+
+    optimiser = optax.adam(training.learning_rate)
+
+    def critic_loss(theta: Any, s: Any, a: Any, target: Any) -> Any:
+        return ((critic_values(theta, s, a) - target) ** 2).mean(-1).sum()
+
+    def actor_loss(phi: Any, theta: Any, s: Any, a: Any, weight: Any) -> Any:
+        chosen = policy_action(phi, s)
+        q = critic_values(theta, s, chosen).min(0)
+        scale = training.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
+        return -scale * q.mean() + weight * ((chosen - a) ** 2).mean()
+
+    def follow(target: Any, online: Any) -> Any:
+        return jax.tree.map(lambda x, y: x + training.tau * (y - x), target, online)
+
+    def run(draws: Draws, first_weight: Any, decay: Any) -> Networks:
+        def update(state: Any, drawn: Any) -> tuple[Any, None]:
+            """Two steps of the critics (equation "q_objective"), then one of the actor and the targets (d = 2)."""
+            t, online, target, opt_theta, opt_phi = state
+
+            def critic_step(carry: Any, drawn: Any) -> Any:
+                theta, opt = carry
+                index, noise = drawn
+                s, a = draws.s[index], draws.a[index]
+                s_next = step(s, a, jnp)
+                a_next = jnp.clip(policy_action(target.phi, s_next) + noise, -1.0, 1.0)
+                known = reward(s, a, jnp) - training.beta * critic_values(theta, s, a).std(0)
+                y = known[None, :] + GAMMA * critic_values(target.theta, s_next, a_next)
+                grad = jax.grad(critic_loss)(theta, s, a, jax.lax.stop_gradient(y))
+                change, opt = optimiser.update(grad, opt)
+                return (optax.apply_updates(theta, change), opt), (s, a)
+
+            (theta, opt_theta), batches = jax.lax.scan(critic_step, (online.theta, opt_theta), drawn)
+            s, a = batches[0][-1], batches[1][-1]
+            weight = first_weight * decay ** (t // training.d_bc)
+            change, opt_phi = optimiser.update(jax.grad(actor_loss)(online.phi, theta, s, a, weight), opt_phi)
+            online = Networks(theta, optax.apply_updates(online.phi, change))
+            return (t + 2, online, follow(target, online), opt_theta, opt_phi), None
+
+        def checkpoint(state: Any, drawn: Any) -> tuple[Any, Networks]:
+            state, _ = jax.lax.scan(update, state, drawn)
+            return state, state[1]
+
+        first = draws.start
+        state = (0, first, first, optimiser.init(first.theta), optimiser.init(first.phi))
+        return jax.lax.scan(checkpoint, state, (draws.batches, draws.noise))[1]
+
+    return run
+
+
+def train(training: Training, seeds: int, seed: int) -> Networks:
     """Every arm for `seeds` seeds in one program; leaves have axes (arm, seed, checkpoint, …)."""
+    drawn = [draw(training, np.random.default_rng([seed, i])) for i in range(seeds)]
     with double_precision():
         import jax
         import jax.numpy as jnp
-        import optax
 
-        optimiser = optax.adam(training.learning_rate)
-        points_s, points_a = (jnp.asarray(x) for x in query)
-        grid = jnp.linspace(-1.0, 1.0, fine)
-        per_checkpoint = 2 * (training.steps // training.checkpoints // 2)
-
-        def critics(params: Any, s: Any, a: Any) -> Any:
-            """Q_{θ_i}(s, a) for all i."""
-            x = jnp.stack([s, a], -1)
-            return jax.vmap(lambda layers: _forward(layers, x, jax))(params)
-
-        def actor(params: Any, s: Any) -> Any:
-            return jnp.tanh(_forward(params, s[:, None], jax))
-
-        def collect(key: Any) -> tuple[Any, Any]:
-            """N pairs: states from drives of up to 4 steps that start anywhere, actions of the driver."""
-            k1, k2, k3 = jax.random.split(key, 3)
-            s = jax.random.uniform(k1, (training.samples,), minval=-1.0, maxval=1.0)
-            noise = jax.random.normal(k2, (5, training.samples))
-            length = jax.random.randint(k3, (training.samples,), 0, 5)
-            for t in range(4):
-                s = jnp.where(t < length, step(s, behaviour(s, noise[t], jnp), jnp), s)
-            return s, behaviour(s, noise[4], jnp)
-
-        def one_run(key: Any, first_weight: Any, decay: Any) -> Snapshot:
-            k_data, k_critic, k_actor, k_run = jax.random.split(key, 4)
-            data_s, data_a = collect(k_data)
-            theta = jax.vmap(lambda k: _perceptron(k, (2, training.width, training.width, 1), jax))(
-                jax.random.split(k_critic, training.critics)
-            )
-            phi = _perceptron(k_actor, (1, training.width, training.width, 1), jax)
-
-            def critic_loss(params: Any, s: Any, a: Any, target: Any) -> Any:
-                return ((critics(params, s, a) - target) ** 2).mean(-1).sum()
-
-            def actor_loss(params: Any, theta: Any, s: Any, a: Any, weight: Any) -> Any:
-                chosen = actor(params, s)
-                q = critics(theta, s, chosen).min(0)
-                scale = training.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
-                return -scale * q.mean() + weight * ((chosen - a) ** 2).mean()
-
-            def evaluate(theta: Any, opt_theta: Any, theta_target: Any, phi_target: Any, t: Any) -> Any:
-                """One step of the critics (equation "q_objective"); the batch is handed on to the actor."""
-                k_batch, k_noise = jax.random.split(jax.random.fold_in(k_run, t))
-                index = jax.random.randint(k_batch, (training.batch,), 0, training.samples)
-                s, a = data_s[index], data_a[index]
-                s_next = step(s, a, jnp)
-                noise = jnp.clip(0.2 * jax.random.normal(k_noise, s.shape), -0.5, 0.5)
-                a_next = jnp.clip(actor(phi_target, s_next) + noise, -1.0, 1.0)
-                u = critics(theta, s, a).std(0)
-                known = reward(s, a, jnp) - training.beta * u
-                target = known[None, :] + GAMMA * critics(theta_target, s_next, a_next)
-                grad = jax.grad(critic_loss)(theta, s, a, jax.lax.stop_gradient(target))
-                change, opt_theta = optimiser.update(grad, opt_theta)
-                return optax.apply_updates(theta, change), opt_theta, s, a
-
-            def follow(target: Any, online: Any) -> Any:
-                return jax.tree.map(lambda x, y: x + training.tau * (y - x), target, online)
-
-            def update(state: Any, t: Any) -> tuple[Any, None]:
-                """Two steps of the critics, then one of the actor and the targets (d = 2)."""
-                theta, phi, theta_target, phi_target, opt_theta, opt_phi = state
-
-                def critic_step(carry: Any, now: Any) -> Any:
-                    theta, opt_theta, s, a = evaluate(carry[0], carry[1], theta_target, phi_target, now)
-                    return (theta, opt_theta), (s, a)
-
-                (theta, opt_theta), batches = jax.lax.scan(critic_step, (theta, opt_theta), t + jnp.arange(2))
-                s, a = batches[0][-1], batches[1][-1]
-                weight = first_weight * decay ** (t // training.d_bc)
-                grad = jax.grad(actor_loss)(phi, theta, s, a, weight)
-                change, opt_phi = optimiser.update(grad, opt_phi)
-                phi = optax.apply_updates(phi, change)
-                targets = follow(theta_target, theta), follow(phi_target, phi)
-                return (theta, phi, *targets, opt_theta, opt_phi), None
-
-            def checkpoint(state: Any, i: Any) -> tuple[Any, Snapshot]:
-                times = i * per_checkpoint + 2 * jnp.arange(per_checkpoint // 2)
-                state, _ = jax.lax.scan(update, state, times)
-                theta, phi = state[:2]
-
-                def mean_after(s: Any, a: Any) -> Any:
-                    s_next = step(s, a, jnp)
-                    return critics(theta, s_next, actor(phi, s_next)).mean(0)
-
-                q, chosen = critics(theta, points_s, points_a), actor(phi, grid)
-                along = critics(theta, grid, chosen)
-                weight = first_weight * decay ** (((i + 1) * per_checkpoint - 1) // training.d_bc)
-                return state, Snapshot(
-                    q.mean(0),
-                    q.std(0),
-                    mean_after(points_s, points_a),
-                    chosen,
-                    along.std(0),
-                    along.mean(0),
-                    mean_after(grid, chosen),
-                    critics(theta, data_s, data_a).std(0).mean(),
-                    weight,
-                )
-
-            start = (theta, phi, theta, phi, optimiser.init(theta), optimiser.init(phi))
-            return jax.lax.scan(checkpoint, start, jnp.arange(training.checkpoints))[1]
-
-        keys = jax.random.split(jax.random.key(seed), seeds)
+        stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
         first, decay = jnp.array([0.0, 1.0, 1.0]), jnp.array([1.0, training.gamma_bc, 1.0])
-        over_seeds = jax.vmap(one_run, in_axes=(0, None, None))
-        return to_numpy(jax.jit(jax.vmap(over_seeds, in_axes=(None, 0, 0)))(keys, first, decay))
+        over_seeds = jax.vmap(_training_run(training), in_axes=(0, None, None))
+        return to_numpy(jax.jit(jax.vmap(over_seeds, in_axes=(None, 0, 0)))(stacked, first, decay))
 
 
 class Quality(NamedTuple):
@@ -261,20 +245,26 @@ class Quality(NamedTuple):
     penalty: np.ndarray  # mean u over the plane
 
 
-def assess(training: Training, snapshot: Snapshot, query: tuple[np.ndarray, np.ndarray]) -> Quality:
-    """Rank correlation and coverage of every snapshot, against the exact errors."""
-    s, a = query
-    arms, seeds, times, fine = snapshot.policy.shape
+def assess(training: Training, networks: Networks, query: tuple[np.ndarray, np.ndarray], fine: int = 101) -> Quality:
+    """Rank correlation and coverage at every checkpoint, against the exact errors."""
     grid = np.linspace(-1.0, 1.0, fine)
-    out = {name: np.empty((arms, seeds, times)) for name in Quality._fields}
-    for i in np.ndindex(arms, seeds, times):
-        u, mean, policy = snapshot.std[i], snapshot.mean[i], snapshot.policy[i]
-        one_step = np.abs(reward(s, a) + GAMMA * snapshot.next_value[i] - mean - training.beta * u)
+    axes = networks.phi[0][0].shape[:3]
+    out = {name: np.empty(axes) for name in Quality._fields}
+    for i in np.ndindex(axes):
+        theta, phi = ([(weight[i], bias[i]) for weight, bias in layers] for layers in networks)
+        policy = policy_action(phi, grid)
         truth = exact_value(policy)
-        value = np.abs(mean - exact_action_value(truth, s, a))
-        along_u = snapshot.policy_std[i]
-        along = reward(grid, policy) + GAMMA * snapshot.policy_next[i] - snapshot.policy_mean[i]
-        along = np.abs(along - training.beta * along_u)
+
+        def errors(s: np.ndarray, a: np.ndarray, theta: Layers = theta, phi: Layers = phi) -> Any:
+            """Q̄, u and |BQ̄ - B̂Q̄| at the points."""
+            q, s_next = critic_values(theta, s, a), step(s, a)
+            mean, u = q.mean(0), q.std(0)
+            after = critic_values(theta, s_next, policy_action(phi, s_next)).mean(0)
+            return mean, u, np.abs(reward(s, a) + GAMMA * after - mean - training.beta * u)
+
+        mean, u, one_step = errors(*query)
+        along_mean, along_u, along = errors(grid, policy)
+        value = np.abs(mean - exact_action_value(truth, *query))
         out["rank_one_step"][i] = rank_correlation(u, one_step)
         out["rank_value"][i] = rank_correlation(u, value)
         out["rank_policy"][i] = rank_correlation(along_u, along)
@@ -282,7 +272,7 @@ def assess(training: Training, snapshot: Snapshot, query: tuple[np.ndarray, np.n
         out["cover_two"][i] = (one_step <= 2.0 * u).mean()
         out["cover_policy"][i] = (along <= 2.0 * along_u).mean()
         out["value_error"][i] = value.mean()
-        out["over_estimate"][i] = (snapshot.policy_mean[i] - truth).mean()
+        out["over_estimate"][i] = (along_mean - truth).mean()
         out["policy_return"][i] = truth.mean()
         out["penalty"][i] = u.mean()
     return Quality(**out)

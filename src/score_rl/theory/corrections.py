@@ -178,7 +178,7 @@ def closed_form_of_the_log_ratio(seed: int = 0) -> Correction:
 
 
 def exponent_of_the_log_bound(alpha: float = 0.2) -> Correction:
-    """The left side of "log-bound" is at least λ_1 ‖Q_0‖ = α V_max at k = 1; α⁴(1-α)^{-4} V_max is smaller for α < 0.45.
+    """The left side of "log-bound" is at least λ_1 ‖Q_0‖ = α V_max at k = 1; α⁴(1-α)^{-4} V_max is less for α < 0.45.
 
     For the corrected F_k the constant is k/η: span(F_k) ≤ k V/η if span(Q_i) ≤ V and λ_j ≤ η. Unlike the printed
     constant it grows with k, and λ_k F_k stays small only because k α^k does.

@@ -14,7 +14,7 @@ def bridge(seed: int, quick: bool) -> Findings:
     training = Training(steps=60, d_bc=1, checkpoints=3, samples=100) if quick else Training()
     seeds = 2 if quick else 5
     query = query_points(11 if quick else 31)
-    quality: Quality = assess(training, train(training, seeds, seed, query), query)
+    quality: Quality = assess(training, train(training, seeds, seed), query)
     steps = np.arange(1, training.checkpoints + 1) * (training.steps // training.checkpoints)
     second_half = slice(training.checkpoints // 2, None)
 

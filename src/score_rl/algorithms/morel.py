@@ -1,0 +1,476 @@
+r"""MOReL: model-based offline reinforcement learning (Kidambi et al., 2020).
+
+Two stages before training: K networks f_i(s, a) are fitted to s' - s (and small ones to the reward), and the policy
+clones the data's actions. What the networks disagree about is unknown, and the unknown is where everything ends:
+
+    u(s, a) = max_{i,j} ‖f_i(s, a) - f_j(s, a)‖,    unknown where u(s, a) > max over the data of u / pessimism
+    pessimistic MDP: an unknown (s, a) is paid the halt reward on top and leads to HALT, an end worth 0 ever after
+
+One update is one iteration of natural policy gradient in that MDP: every network rolls the Gaussian policy out from
+the same starts of recorded episodes; with advantages A from GAE over a learned baseline, standardised,
+
+    g = ∇ E[log π(a|s)·A],    (F + damping·1) x = g  by conjugate gradient,    θ ← θ + √(δ/|g·x|)·x
+
+where F is the Hessian of the mean KL divergence. A rollout also ends by the task's rule. HALT takes effect at once, as
+in the paper; the published code lets every rollout live for four steps, drops those that end before the fifth, and
+marks none as ended. Velocities are scaled down before anything sees them, as in the published code: u is a distance
+between observations and would else be one of velocities alone.
+"""
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.model_fitting import Fit, fitting_stage
+from score_rl.envs import TASKS, terminates
+from score_rl.nets.dynamics import EPSILON, ResidualDynamics, Scaler, disagreement, on_own
+from score_rl.nets.natural_gradient import conjugate_gradient
+from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
+from score_rl.nets.perceptron import Perceptron
+
+ROWS_AT_ONCE = 4096  # when the whole data set is asked for its disagreement
+BASELINE_BATCH = 256  # published code
+STATE_BOUND = 100.0  # of predicted observations, against blowing up (published code)
+
+
+@config
+class Config:
+    pessimism: float = setting(3.0, "the threshold is the data's largest disagreement over this (published code)")
+    halt_reward: float = setting(0.0, "added where HALT is entered (published code for D4RL: 0)")
+    task: Literal["none", "halfcheetah", "hopper", "walker2d"] = setting(
+        "none", "whose rule ends a rollout; presets name it for the locomotion data, else none ends"
+    )
+    velocity_scale: float = setting(
+        0.02, "factor on a task's velocities before they are used (published code for hopper)", static=True
+    )
+    step_size: float = setting(0.02, "δ, the length of a step in the metric F (published code)")
+    discount: float = setting(0.999, "γ (published code)")
+    gae: float = setting(0.97, "λ of the advantages (published code)")
+    paths: int = setting(50, "starts in each iteration, one rollout of every network from each (published code)")
+    horizon: int = setting(700, "steps of a rollout, at most (published code)")
+    fisher_iterations: int = setting(20, "of the conjugate gradient (published code)")
+    damping: float = setting(1e-3, "added to F's diagonal (published code)")
+    log_std: float = setting(-0.25, "log of the policy's standard deviation at the start (published code)")
+    least_log_std: float = setting(-1.0, "its lower bound (published code)")
+    largest_log_std: float = setting(1.0, "its upper bound (published code)")
+    action_bound: float = setting(100.0, "of the actions that the model is given (published code; environment: 1)")
+    hidden: tuple[int, ...] = setting((64, 64), "hidden widths of the policy (published code)")
+    baseline_hidden: tuple[int, ...] = setting((128, 128), "hidden widths of the baseline (published code)")
+    baseline_learning_rate: float = setting(1e-3, "Adam's for the baseline (published code)")
+    baseline_decay: float = setting(1e-3, "its weight decay, as part of the gradient (published code)")
+    models: int = setting(4, "K, dynamics networks (published code)")
+    dynamics_hidden: tuple[int, ...] = setting((512, 512), "their hidden widths (published code)")
+    reward_hidden: tuple[int, ...] = setting((100, 100), "hidden widths of the reward networks (published code)")
+    dynamics_learning_rate: float = setting(1e-3, "Adam's for the dynamics (published code)")
+    dynamics_epochs: int = setting(25, "at most so many epochs (published code: exactly)")
+    cloning_epochs: int = setting(5, "of behaviour cloning, at most (published code: exactly)")
+    cloning_learning_rate: float = setting(1e-3, "Adam's for behaviour cloning (published code)")
+    held_out: int = setting(1_000, "rows kept from the stages to judge them; at most a fifth (as MOPO)")
+    patience: int = setting(5, "epochs without improvement after which a stage is done (as MOPO)")
+    batch_size: int = setting(256, "transitions per update of the stages (published code)")
+    normalise_states: bool = setting(False, "off: the termination rule needs observations as recorded")
+    reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
+
+    def check(self) -> None:
+        counts = ("batch_size", "paths", "horizon", "fisher_iterations", "dynamics_epochs", "cloning_epochs")
+        for name in (*counts, "held_out", "patience"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
+        require(self.models >= 2, f"models is {self.models}; their disagreement needs at least 2.")
+        require(self.pessimism > 0, f"pessimism is {self.pessimism}; it must be more than 0.")
+        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
+        require(0 <= self.gae <= 1, f"gae is {self.gae}; it must be between 0 and 1.")
+        for name in ("hidden", "baseline_hidden", "dynamics_hidden", "reward_hidden"):
+            widths = getattr(self, name)
+            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 64,64.")
+            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
+        require(
+            self.task == "none" or not self.normalise_states,
+            f"the rule that ends {self.task} needs observations as recorded; leave normalise_states off.",
+        )
+
+
+class Policy(NamedTuple):
+    """N(μ(s), σ²), its σ the same in every state."""
+
+    network: Perceptron
+    log_std: Float[Array, " action"]
+
+
+class Learned(NamedTuple):
+    """What the first stage comes to."""
+
+    dynamics: ResidualDynamics
+    largest: Float[Array, ""]  # disagreement on the data
+
+
+class State(NamedTuple):
+    policy: Policy
+    baseline: Perceptron
+    baseline_optimiser: OptimiserState
+    learned: Learned
+    starts: Float[Array, "paths observation"]  # where the next iteration's rollouts begin
+    step: Int[Array, ""]
+
+
+def scales(config: Config, width: int) -> Float[np.ndarray, " observation"]:
+    """What observations are multiplied with before anything sees them."""
+    factors = np.ones(width)
+    if config.task != "none":
+        factors[TASKS[config.task].positions - 1 :] = config.velocity_scale
+    return factors
+
+
+def scaled(config: Config, observations: Float[Array, "*batch observation"]) -> Float[Array, "*batch observation"]:
+    factors = jnp.asarray(scales(config, observations.shape[-1]), observations.dtype)
+    return observations * factors.reshape((1,) * (observations.ndim - 1) + factors.shape)
+
+
+def ended(config: Config, observations: Float[Array, "*batch observation"]) -> Bool[Array, "*batch"]:
+    """By the task's rule, from scaled observations."""
+    if config.task == "none":
+        return jnp.zeros(observations.shape[:-1], bool)
+    factors = jnp.asarray(scales(config, observations.shape[-1]), observations.dtype)
+    return jnp.asarray(
+        terminates(config.task, observations / factors.reshape((1,) * (observations.ndim - 1) + factors.shape))
+    )
+
+
+# -- the stages --------------------------------------------------------------------------------------------------------
+
+
+def init_dynamics(config: Config, shapes: Shapes, key: PRNGKeyArray) -> tuple[tuple[Perceptron, Perceptron], tuple[()]]:
+    """As PyTorch's layers start."""
+    dynamics_key, reward_key = jax.random.split(key)
+    width = shapes.observation + shapes.action
+    dynamics = Perceptron.init(dynamics_key, (width, *config.dynamics_hidden, shapes.observation), config.models)
+    reward = Perceptron.init(reward_key, (width + shapes.observation, *config.reward_hidden, 1), config.models)
+    return (dynamics, reward), ()
+
+
+def model_of(config: Config, networks: tuple[Perceptron, Perceptron], data: Data) -> ResidualDynamics:
+    """With the data's means and mean absolute deviations as units."""
+    inputs, outcomes = data.statistics
+    width = outcomes.mean.shape[0] - 1
+    factors = jnp.asarray(scales(config, width), inputs.mean.dtype)
+    on_inputs = jnp.concatenate([factors, jnp.ones(inputs.mean.shape[0] - width, factors.dtype)])
+    return ResidualDynamics(
+        *networks,
+        inputs=Scaler(inputs.mean * on_inputs, inputs.deviation * on_inputs + EPSILON),
+        changes=Scaler(outcomes.mean[1:] * factors, outcomes.deviation[1:] * factors + EPSILON),
+        rewards=Scaler(outcomes.mean[:1], outcomes.deviation[:1] + EPSILON),
+    )
+
+
+def dynamics_loss(
+    config: Config, parameters: tuple[tuple[Perceptron, Perceptron], tuple[()]], data: Data, batch: Batch
+) -> Float[Array, ""]:
+    """Squared errors of changes, in their units, and of rewards; the reward networks see predicted s'."""
+    model = model_of(config, parameters[0], data)
+    s, s2 = scaled(config, batch.observations), scaled(config, batch.next_observations)
+    outputs = on_own(model.networks, model.inputs(jnp.concatenate([s, batch.actions], axis=-1)))
+    changes = ((outputs - model.changes(s2 - s)) ** 2).mean(axis=(1, 2))
+    predicted = jax.lax.stop_gradient(s + model.changes.back(outputs))
+    rewards = ((model.rewards_of_each(s, batch.actions, predicted) - batch.rewards) ** 2).mean(axis=1)
+    return changes.sum() + rewards.sum()
+
+
+def dynamics_errors(
+    config: Config, parameters: tuple[tuple[Perceptron, Perceptron], tuple[()]], data: Data, batch: Batch
+) -> Float[Array, "members batch"]:
+    """Squared errors of changes, in their units."""
+    model, s = model_of(config, parameters[0], data), scaled(config, batch.observations)
+    predicted = model.next_of_all(s, batch.actions)
+    return (((predicted - scaled(config, batch.next_observations)[None]) / model.changes.scale[None, None]) ** 2).mean(
+        axis=-1
+    )
+
+
+def learn_dynamics(config: Config, fit: Fit, data: Data) -> Learned:
+    """The model, and how much its networks disagree on what they were fitted to."""
+    model = model_of(config, fit.best, data)
+
+    def most(chunk: Int[Array, ""], largest: Float[Array, ""]) -> Float[Array, ""]:
+        rows = jnp.minimum(chunk * ROWS_AT_ONCE + jnp.arange(ROWS_AT_ONCE), data.length - 1)
+        batch = data.take(rows)
+        found = disagreement(model.next_of_all(scaled(config, batch.observations), batch.actions))
+        return jnp.maximum(largest, found.max())
+
+    chunks = -(-data.length // ROWS_AT_ONCE)
+    largest = jax.lax.fori_loop(0, chunks, most, jnp.zeros((), model.changes.mean.dtype))
+    return Learned(model, largest)
+
+
+def init_policy(config: Config, shapes: Shapes, key: PRNGKeyArray) -> tuple[Perceptron, tuple[()]]:
+    """As PyTorch's layers start, the last a hundredth of that; an ensemble of one."""
+    network = Perceptron.init(key, (shapes.observation, *config.hidden, shapes.action), 1)
+    *weights, last_weight = network.weights
+    *biases, last_bias = network.biases
+    return Perceptron((*weights, 0.01 * last_weight), (*biases, 0.01 * last_bias)), ()
+
+
+def cloning_loss(
+    config: Config, parameters: tuple[Perceptron, tuple[()]], data: Data, batch: Batch
+) -> Float[Array, ""]:
+    means = on_own(parameters[0], scaled(config, batch.observations), jnp.tanh)
+    return ((means - batch.actions) ** 2).mean()
+
+
+def cloning_errors(
+    config: Config, parameters: tuple[Perceptron, tuple[()]], data: Data, batch: Batch
+) -> Float[Array, "members batch"]:
+    means = parameters[0].members(scaled(config, batch.observations), jnp.tanh)
+    return ((means - batch.actions[None]) ** 2).mean(axis=-1)
+
+
+def absorb_policy(state: State, network: Perceptron) -> State:
+    return state._replace(policy=state.policy._replace(network=network))
+
+
+DYNAMICS = fitting_stage(
+    "dynamics",
+    settings=(
+        "models", "dynamics_hidden", "reward_hidden", "dynamics_learning_rate", "dynamics_epochs",
+        "task", "velocity_scale",
+    ),
+    epochs=lambda config: config.dynamics_epochs,
+    members=lambda config: config.models,
+    learning_rate=lambda config: config.dynamics_learning_rate,
+    init=init_dynamics,
+    loss=dynamics_loss,
+    errors=dynamics_errors,
+    result=learn_dynamics,
+    absorb=lambda state, learned: state._replace(learned=learned),
+    counted=lambda config: config.models,
+)  # fmt: skip
+
+CLONING = fitting_stage(
+    "cloning",
+    settings=("hidden", "cloning_learning_rate", "cloning_epochs", "task", "velocity_scale"),
+    epochs=lambda config: config.cloning_epochs,
+    members=lambda config: 1,
+    learning_rate=lambda config: config.cloning_learning_rate,
+    init=init_policy,
+    loss=cloning_loss,
+    errors=cloning_errors,
+    result=lambda config, fit, data: jax.tree.map(lambda leaf: leaf[0], fit.best),
+    absorb=absorb_policy,
+)
+
+
+# -- the pessimistic MDP -----------------------------------------------------------------------------------------------
+
+
+class Paths(NamedTuple):
+    """Rollouts, time first; `rows` are starts × networks."""
+
+    observations: Float[Array, "time rows observation"]
+    actions: Float[Array, "time rows action"]
+    rewards: Float[Array, "time rows"]
+    valid: Float[Array, "time rows"]  # 1 until the rollout has ended
+    ends: Float[Array, "time rows"]  # 1 where it ended, in HALT or by the task's rule
+
+
+def roll_out(config: Config, state: State, noise: Float[Array, "time rows action"]) -> Paths:
+    """`noise` is standard normal."""
+    model, members = state.learned.dynamics, config.models
+
+    def step(carry: tuple[Array, Array], noise: Float[Array, "rows action"]) -> tuple[tuple[Array, Array], Paths]:
+        s, going = carry
+        a = state.policy.network(s, jnp.tanh) + jnp.exp(state.policy.log_std)[None] * noise
+        a = jnp.clip(a, -config.action_bound, config.action_bound)
+        # Every network is asked about every rollout: its own answer moves the rollout, all of them say what is known.
+        predicted = model.next_of_all(s, a)
+        unknown = disagreement(predicted) > state.learned.largest / config.pessimism
+        apart = (members, s.shape[0] // members)
+        own = jnp.arange(members)
+        s2 = predicted.reshape(members, *apart, -1)[own, own]
+        rewards = model.rewards_of_each(s.reshape(*apart, -1), a.reshape(*apart, -1), s2).reshape(-1)
+        s2 = jnp.clip(s2.reshape(s.shape), -STATE_BOUND, STATE_BOUND)
+        over = unknown | ended(config, s2)
+        rewards = rewards + config.halt_reward * unknown
+        valid, ends = going.astype(s.dtype), (going & over).astype(s.dtype)
+        return (s2, going & ~over), Paths(s, a, rewards * valid, valid, ends)
+
+    s = jnp.tile(state.starts, (members, 1))
+    _, paths = jax.lax.scan(step, (s, jnp.ones(s.shape[0], bool)), noise)
+    return paths
+
+
+def features(observations: Float[Array, "time rows observation"]) -> Float[Array, "time rows features"]:
+    """What the baseline sees: the observation, and four powers of time."""
+    time = jnp.arange(observations.shape[0], dtype=observations.dtype)[:, None, None] / 1000
+    powers = jnp.concatenate([time, time**2, time**3, time**4], axis=-1)
+    shape = (*observations.shape[:2], 4)
+    return jnp.concatenate([jnp.clip(observations, -10, 10) / 10, jnp.broadcast_to(powers, shape)], axis=-1)
+
+
+def discounted(values: Float[Array, "time rows"], rate: Float[Array, ""] | float) -> Float[Array, "time rows"]:
+    """Σ_k rate^k·x_{t+k}."""
+
+    def add(later: Float[Array, " rows"], now: Float[Array, " rows"]) -> tuple[Array, Array]:
+        total = now + rate * later
+        return total, total
+
+    return jax.lax.scan(add, jnp.zeros_like(values[0]), values, reverse=True)[1]
+
+
+def advantages_of(
+    config: Config, paths: Paths, baseline: Float[Array, "time rows"]
+) -> tuple[Float[Array, "time rows"], Float[Array, "time rows"]]:
+    """Standardised advantages, and returns. What the horizon cuts off is worth what its last state is said to be."""
+    following = jnp.concatenate([baseline[1:], baseline[-1:]]) * (1 - paths.ends)
+    surprise = (paths.rewards + config.discount * following - baseline) * paths.valid
+    advantages = discounted(surprise, config.discount * config.gae)
+    number = paths.valid.sum()
+    mean = (advantages * paths.valid).sum() / number
+    spread = jnp.sqrt(((advantages - mean) ** 2 * paths.valid).sum() / number)
+    return (advantages - mean) / (spread + 1e-6), discounted(paths.rewards, config.discount)
+
+
+# -- the natural gradient ----------------------------------------------------------------------------------------------
+
+
+def surrogate(policy: Policy, paths: Paths, advantages: Float[Array, "time rows"]) -> Float[Array, ""]:
+    """E[log π(a|s)·A], up to a constant."""
+    mean = policy.network(paths.observations, jnp.tanh)
+    scores = (paths.actions - mean) * jnp.exp(-policy.log_std)[None, None]
+    log_prob = -0.5 * (scores**2).sum(axis=-1) - policy.log_std.sum()
+    return (log_prob * advantages * paths.valid).sum() / paths.valid.sum()
+
+
+def divergence(policy: Policy, old: Policy, paths: Paths) -> Float[Array, ""]:
+    """Mean KL divergence between policies."""
+    mean, old_mean = (p.network(paths.observations, jnp.tanh) for p in (policy, old))
+    variance, old_variance = jnp.exp(2 * policy.log_std), jnp.exp(2 * old.log_std)
+    apart = (old_mean - mean) ** 2 + (old_variance - variance)[None, None]
+    kl = (apart / (2 * variance + 1e-8)[None, None] + (policy.log_std - old.log_std)[None, None]).sum(axis=-1)
+    return (kl * paths.valid).sum() / paths.valid.sum()
+
+
+def natural_step(
+    config: Config, policy: Policy, paths: Paths, advantages: Float[Array, "time rows"]
+) -> tuple[Policy, Metrics]:
+    flat, unravel = ravel_pytree(policy)
+    gradient = jax.grad(lambda p: surrogate(unravel(p), paths, advantages))(flat)
+    slope = jax.grad(lambda p: divergence(unravel(p), policy, paths))
+
+    def fisher(vector: Float[Array, " parameters"]) -> Float[Array, " parameters"]:
+        return jax.jvp(slope, (flat,), (vector,))[1] + config.damping * vector
+
+    direction = conjugate_gradient(fisher, gradient, gradient, config.fisher_iterations)
+    rate = jnp.sqrt(jnp.abs(config.step_size / (gradient @ direction + 1e-10)))
+    moved = unravel(flat + rate * direction)
+    moved = moved._replace(log_std=jnp.clip(moved.log_std, config.least_log_std, config.largest_log_std))
+    return moved, {"kl": divergence(moved, policy, paths), "learning_rate": rate}
+
+
+def fit_baseline(
+    config: Config,
+    state: State,
+    inputs: Float[Array, "samples features"],
+    returns: Float[Array, " samples"],
+    valid: Float[Array, " samples"],
+    key: PRNGKeyArray,
+) -> tuple[Perceptron, OptimiserState]:
+    """As many batches as cover the valid samples once, less one (published code), drawn with replacement."""
+    order = jnp.cumsum(valid.astype(jnp.int32))
+    number = order[-1]
+
+    def step(index: Int[Array, ""], carry: tuple[Perceptron, OptimiserState]) -> tuple[Perceptron, OptimiserState]:
+        network, optimiser = carry
+        drawn = jax.random.randint(jax.random.fold_in(key, index), (BASELINE_BATCH,), 0, number)
+        rows = jnp.searchsorted(order, drawn + 1)
+        slopes = jax.grad(lambda n: ((n(inputs[rows])[:, 0] - returns[rows]) ** 2).mean())(network)
+        slopes = jax.tree.map(lambda g, p: g + config.baseline_decay * p, slopes, network)
+        return adam_step(network, slopes, optimiser, config.baseline_learning_rate)
+
+    batches = jnp.maximum(number // BASELINE_BATCH - 1, 1)
+    return jax.lax.fori_loop(0, batches, step, (state.baseline, state.baseline_optimiser))
+
+
+def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
+    """One iteration: rollouts, a natural gradient step, then the baseline. The batch is not used."""
+    noise_key, baseline_key = jax.random.split(key)
+    shape = (config.horizon, config.models * config.paths, state.policy.log_std.shape[0])
+    paths = roll_out(config, state, jax.random.normal(noise_key, shape, state.starts.dtype))
+    seen = features(paths.observations)
+    baseline = state.baseline(seen)[..., 0]
+    advantages, returns = advantages_of(config, paths, baseline)
+    policy, metrics = natural_step(config, state.policy, paths, advantages)
+    network, optimiser = fit_baseline(
+        config, state, seen.reshape(-1, seen.shape[-1]), returns.reshape(-1), paths.valid.reshape(-1), baseline_key
+    )
+    metrics |= {
+        "model_return": paths.rewards.sum(axis=0).mean(),
+        "model_steps": paths.valid.sum(axis=0).mean(),
+        "baseline_error": ((baseline - returns) ** 2 * paths.valid).sum() / paths.valid.sum(),
+        "log_std": policy.log_std.mean(),
+    }
+    state = state._replace(policy=policy, baseline=network, baseline_optimiser=optimiser, step=state.step + 1)
+    return state, metrics
+
+
+def refresh(config: Config, state: State, data: Data, key: PRNGKeyArray) -> tuple[State, Metrics]:
+    """New starts, from the recorded episodes'."""
+    return state._replace(starts=scaled(config, data.sample_starts(key, config.paths))), {}
+
+
+def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
+    policy_key, baseline_key, dynamics_key = jax.random.split(key, 3)
+    network = jax.tree.map(lambda leaf: leaf[0], init_policy(config, shapes, policy_key)[0])
+    baseline = Perceptron.init(baseline_key, (shapes.observation + 4, *config.baseline_hidden, 1))
+    networks, _ = init_dynamics(config, shapes, dynamics_key)
+    units = [Scaler.identity(n) for n in (shapes.observation + shapes.action, shapes.observation, 1)]
+    return State(
+        policy=Policy(network, jnp.full(shapes.action, config.log_std)),
+        baseline=baseline,
+        baseline_optimiser=adam_init(baseline),
+        learned=Learned(ResidualDynamics(*networks, *units), jnp.asarray(1e10)),
+        starts=jnp.zeros((config.paths, shapes.observation)),
+        step=jnp.zeros((), jnp.int32),
+    )
+
+
+def act(
+    config: Config,
+    policy: Policy,
+    observations: Float[Array, "batch observation"],
+    key: PRNGKeyArray | None = None,
+) -> Float[Array, "batch action"]:
+    """μ(s), or with a key a draw from N(μ(s), σ²), within the bounds."""
+    mean = policy.network(scaled(config, observations), jnp.tanh)
+    if key is not None:
+        mean = mean + jnp.exp(policy.log_std)[None] * jax.random.normal(key, mean.shape, mean.dtype)
+    return jnp.clip(mean, -1, 1)
+
+
+def uncertainty(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """u(s, a), in units of scaled observations."""
+    return disagreement(state.learned.dynamics.next_of_all(scaled(config, observations), actions))
+
+
+ALGORITHM = Algorithm(
+    name="morel",
+    title="MOReL",
+    summary="natural policy gradient in a learned model that halts where its networks disagree",
+    Config=Config,
+    init=init,
+    update=update,
+    policy=lambda state: state.policy,
+    act=act,
+    stages=(DYNAMICS, CLONING),
+    refresh=refresh,
+    uncertainty=uncertainty,
+    characteristics=("value-penalised", "uncertainty-aware", "model-based"),
+    headline=("model_return", "model_steps"),
+)
