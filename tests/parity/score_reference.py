@@ -8,6 +8,7 @@ class Net:
 
     def __init__(self, weights, biases):
         self.parameters = [np.array(p, dtype=np.float64) for pair in zip(weights, biases, strict=True) for p in pair]
+        self.margin = np.inf  # how close any activation came to ReLU's kink
 
     def copy(self):
         return Net(self.parameters[0::2], self.parameters[1::2])
@@ -18,6 +19,7 @@ class Net:
             inputs.append(x)
             x = x @ self.parameters[2 * layer] + self.parameters[2 * layer + 1]
             if layer < last:
+                self.margin = min(self.margin, np.abs(x).min())
                 x = np.maximum(x, 0)
         return x, inputs
 
@@ -61,6 +63,10 @@ class ScoreReference:
         self.alpha, self.delay, self.first = alpha, delay, first
         self.bc_norm, self.divisor, self.masks = bc_norm, divisor, masks
         self.bc_weight, self.updates = 1.0, 0
+
+    @property
+    def margin(self):
+        return min(net.margin for net in (self.actor, *self.critics))
 
     def update(self, s, a, r, s2, terminal, noise, rows=None):
         n = len(r)
