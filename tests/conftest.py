@@ -5,6 +5,8 @@ import os
 import jax
 import pytest
 
+from score_rl.fleet.compilation import keep_compiled_programs
+
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
@@ -15,6 +17,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory):
     before = os.environ.get("SCORE_RL_CACHE")
     folder = tmp_path_factory.mktemp("cache")
     os.environ["SCORE_RL_CACHE"] = str(folder)
+    keep_compiled_programs()  # many tests start the same small fleet
     yield folder
     if before is None:
         del os.environ["SCORE_RL_CACHE"]

@@ -40,12 +40,11 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tm
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
     newest.write_bytes(content)
+    before.rename(tmp_path / "aside")
+    alone = score_rl.load(tmp_path / "out")[0]
     with pytest.raises(score_rl.InputError, match="is damaged"):
-        before.rename(tmp_path / "aside")
-        try:
-            score_rl.load(tmp_path / "out")[0].policy(np.zeros(11))
-        finally:
-            (tmp_path / "aside").rename(before)
+        alone.policy(np.zeros(11))
+    (tmp_path / "aside").rename(before)
     assert score_rl.load(tmp_path / "out")[0].step == 50
     resumed = score("train", "--resume", "out")
     assert resumed.code == 0

@@ -16,6 +16,7 @@ from tests.parity.soft_reference import compiled, random_key, started
 from tests.parity.test_mopo import columns, data_of
 
 HOPPER = Shapes(observation=11, action=3)
+LARGEST = 0.2  # disagreement on the data, so that a third of it is the threshold
 MASK = np.array([1.0] * 5 + [0.02] * 6)
 SMALL = {
     "hidden": (4, 3), "baseline_hidden": (5, 4), "dynamics_hidden": (5, 4), "reward_hidden": (4, 3), "models": 3,
@@ -26,7 +27,9 @@ SMALL = {
 def table():
     """Raw hopper-like columns that start upright."""
     s, a, r, s2, terminal = columns(shapes=HOPPER)
-    s[:, 0], s[:, 1] = 2.0, 0.01
+    s[:, 0], s[:, 1] = 1.2 + 0.1 * s[:, 0], 0.01 * s[:, 1]
+    s2 = s + 0.05 * s2
+    s2[:, 1] = s[:, 1] + 0.03 * (s2[:, 1] - s[:, 1])
     return s, a, r, s2, terminal
 
 
@@ -287,7 +290,7 @@ def prepared(config):
     policy = state.policy._replace(
         network=jax.tree.map(lambda p: p + 0.2 * rng.normal(size=p.shape), state.policy.network)
     )
-    return state._replace(learned=morel.Learned(model, jnp.asarray(1.0)), policy=policy)
+    return state._replace(learned=morel.Learned(model, jnp.asarray(LARGEST)), policy=policy)
 
 
 def train_both(config, expected_config=None, updates=2):

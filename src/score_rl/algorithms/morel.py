@@ -28,7 +28,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, config, require, setting
 from score_rl.algorithms.model_fitting import Fit, fitting_stage
 from score_rl.envs import TASKS, terminates
-from score_rl.nets.dynamics import EPSILON, ResidualDynamics, Scaler, disagreement, on_own
+from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement, on_own
 from score_rl.nets.natural_gradient import conjugate_gradient
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
 from score_rl.nets.perceptron import Perceptron
@@ -160,9 +160,9 @@ def model_of(config: Config, networks: tuple[Perceptron, Perceptron], data: Data
     on_inputs = jnp.concatenate([factors, jnp.ones(inputs.mean.shape[0] - width, factors.dtype)])
     return ResidualDynamics(
         *networks,
-        inputs=Scaler(inputs.mean * on_inputs, inputs.deviation * on_inputs + EPSILON),
-        changes=Scaler(outcomes.mean[1:] * factors, outcomes.deviation[1:] * factors + EPSILON),
-        rewards=Scaler(outcomes.mean[:1], outcomes.deviation[:1] + EPSILON),
+        inputs=Scaler.absolute(inputs.mean * on_inputs, inputs.deviation * on_inputs),
+        changes=Scaler.absolute(outcomes.mean[1:] * factors, outcomes.deviation[1:] * factors),
+        rewards=Scaler.absolute(outcomes.mean[:1], outcomes.deviation[:1]),
     )
 
 

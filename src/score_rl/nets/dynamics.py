@@ -39,6 +39,11 @@ class Scaler(NamedTuple):
     def standard(cls, mean: Float[Array, " columns"], std: Float[Array, " columns"]) -> Self:
         return cls(mean, jnp.where(std < LEAST_SCALE, 1.0, std))
 
+    @classmethod
+    def absolute(cls, mean: Float[Array, " columns"], deviation: Float[Array, " columns"]) -> Self:
+        """In units of mean absolute deviations; a column that does not vary is left in its own."""
+        return cls(mean, jnp.where(deviation < EPSILON, 1.0, deviation + EPSILON))
+
     def __call__(self, x: Float[Array, "*batch columns"]) -> Float[Array, "*batch columns"]:
         return (x - _beside(self.mean, x)) / _beside(self.scale, x)
 

@@ -32,9 +32,7 @@ class Perceptron(eqx.Module):
         drawn = jax.random.uniform(key, (*lead, sum(counts)), minval=-1, maxval=1)
         parts = jnp.split(drawn, list(accumulate(counts))[:-1], axis=-1)
         limits = [i**-0.5 for i in sizes[:-1] for _ in range(2)]
-        layers = [
-            limit * part.reshape(*lead, *shape) for limit, part, shape in zip(limits, parts, shapes, strict=True)
-        ]
+        layers = [limit * part.reshape(*lead, *shape) for limit, part, shape in zip(limits, parts, shapes, strict=True)]
         return cls(tuple(layers[0::2]), tuple(layers[1::2]))
 
     def __call__(

@@ -1,0 +1,85 @@
+"""The other commands, as a person calls them."""
+
+import json
+
+import pytest
+
+from score_rl.algorithms.registry import algorithm_names
+
+
+def test_help_answers_without_loading_jax(score):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, score_rl.cli\ntry: score_rl.cli.main(['--help'])\n"
+        "except SystemExit: pass\nprint('jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip().endswith("False"), done.stdout + done.stderr
+    assert "score train" in done.stdout
+    assert score().code == 2
+    assert score("--version").out.strip()
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "algorithms", "data", "theory"])
+def test_every_command_has_a_help_that_teaches(score, command):
+    done = score(command, "--help")
+    assert done.code == 0
+    assert f"usage: score {command}" in done.out
+
+
+def test_train_help_shows_the_settings_of_the_chosen_algorithm(score):
+    assert "--config.bc-decay" in score("train", "--help").out
+    shown = score("train", "--algorithm", "iql", "--help").out
+    assert "--config.expectile" in shown
+    assert "--config.bc-decay-every" not in shown
+
+
+def test_algorithms_lists_all_and_explains_one(score):
+    shown = score("algorithms").out
+    assert all(name in shown for name in algorithm_names())
+    one = score("algorithms", "score").out
+    assert "bc_decay" in one
+    assert "0.98" in one
+
+
+def test_data_list_info_build_and_check(score, cache):
+    assert "replica:walker2d-expert" in score("data", "list").out
+    built = score("data", "build", "replica:hopper-expert", "--transitions", 2000)
+    assert built.code == 0, built.err
+    assert "2,000 rows" in built.out
+    shown = score("data", "info", "replica:hopper-expert", "--transitions", 2000)
+    assert "normalised score" in shown.out
+    assert "█" in shown.out
+    (file,) = cache.rglob("*hopper-expert*.hdf5")
+    assert score("data", "check", file).code == 0
+    file.write_bytes(file.read_bytes()[:5000])
+    broken = score("data", "check", file)
+    assert broken.code == 2
+    assert "truncated" in broken.out
+    file.unlink()
+
+
+def test_recollect_needs_a_policy_and_uses_it(score, tmp_path, cache):
+    assert score("data", "build", "replica:hopper-medium", "--transitions", 2500).code == 0
+    (file,) = cache.rglob("*hopper-medium-2500*.hdf5")
+    done = score("data", "recollect", file, "--out", "again.hdf5", "--transitions", 1500)
+    assert done.code == 0, done.err
+    assert "1,500 rows" in done.out
+    assert (tmp_path / "again.hdf5").exists()
+    refused = score("data", "recollect", file, "--out", "again.hdf5")
+    assert refused.code == 2
+    assert "exists already" in refused.err
+
+
+def test_theory_lists_runs_and_refuses(score, tmp_path):
+    shown = score("theory", "list")
+    assert "green-lights" in shown.out
+    done = score("theory", "run", "corrections", "--out", "theory")
+    assert done.code == 0, done.err
+    numbers = json.loads((tmp_path / "theory" / "corrections" / "numbers.json").read_text())
+    assert numbers
+    refused = score("theory", "run", "greenlights")
+    assert refused.code == 2
+    assert "'green-lights'" in refused.err
