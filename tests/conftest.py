@@ -2,10 +2,13 @@
 
 import os
 
-import jax
-import pytest
+# Tests compile hundreds of small programs and run each for a moment: let the compiler not try its hardest.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-from score_rl.fleet.compilation import keep_compiled_programs
+import jax  # noqa: E402 - must come after the flags
+import pytest  # noqa: E402
+
+from score_rl.fleet.compilation import keep_compiled_programs  # noqa: E402
 
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")

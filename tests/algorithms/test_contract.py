@@ -25,6 +25,8 @@ WINDOW = 12  # updates; a multiple of every cycle
 SMALL = {
     "hidden": (32, 32), "vae_hidden": (32, 32), "batch_size": 32, "critics": 3, "ood_actions": 3, "target_samples": 3,
     "acting_samples": 10, "passes": 5, "warmup_steps": 5, "sampled_actions": 3,
+    "rollouts": 16, "rollout_every": 6, "models": 3, "elites": 2, "dynamics_hidden": (16, 16, 16, 16), "paths": 4,
+    "horizon": 6, "fisher_iterations": 4,
 }  # fmt: skip
 
 
@@ -257,8 +259,13 @@ FASTER = {
         "warmup_steps": 2_000, "actor_learning_rate": 1e-3, "critic_learning_rate": 1e-3, "vae_learning_rate": 1e-3,
         "dropout_masks": "pass",
     },
+    "mopo": {
+        "actor_learning_rate": 1e-3, "critic_learning_rate": 1e-3, "rollouts": 5_000, "dynamics_epochs": 40,
+        "dynamics_hidden": (64, 64, 64, 64),
+    },
+    "morel": {"dynamics_hidden": (64, 64), "paths": 10, "horizon": 100},
 }  # fmt: skip
-UPDATES = 4_000
+UPDATES = dict.fromkeys(NAMES, 4_000) | {"morel": 100}  # each of them a thousand steps in its model
 
 
 @pytest.mark.slow
@@ -273,12 +280,12 @@ def test_it_learns(name, tmp_path):
         algorithm=name,
         transitions=20_000,
         config=settings,
-        steps=UPDATES,
-        eval_every=UPDATES,
+        steps=UPDATES[name],
+        eval_every=UPDATES[name],
         eval_episodes=10,
         out=tmp_path / "run",
         quiet=True,
         tensorboard=False,
     )
     reached = experiment.metrics.last("evaluation/return")
-    assert reached > 150, f"{name} returns {reached:.0f} after {UPDATES} updates"
+    assert reached > 150, f"{name} returns {reached:.0f} after {UPDATES[name]} updates"

@@ -1,4 +1,4 @@
-"""SCORE's update in plain NumPy, written from the paper's equations, with gradients by hand. Shares no code with src."""
+"""SCORE's update in plain NumPy, from the paper's equations, with gradients by hand. Shares no code with src."""
 
 import numpy as np
 

@@ -73,9 +73,8 @@ def run_both(config, dtype, updates=20, size=100, seed=3):
         noise = np.asarray(jax.random.normal(key, (size, ACTIONS), dtype), dtype=np.float64)
         # Both sides get the very same numbers: those that the narrower type can hold.
         exact = {name: np.asarray(value, dtype=dtype) for name, value in batch.items() if name != "rows"}
-        inputs = Batch(
-            exact["s"], exact["a"], exact["r"], exact["s2"], exact["terminal"], jnp.asarray(batch["rows"]), exact["a"], exact["r"]
-        )  # fmt: skip
+        columns = (exact[name] for name in ("s", "a", "r", "s2", "terminal"))
+        inputs = Batch(*columns, jnp.asarray(batch["rows"]))
         state, _ = UPDATE(config, state, inputs, key, number % config.actor_delay)
         wide = {name: value.astype(np.float64) for name, value in exact.items()}
         reference.update(**wide, noise=noise, rows=batch["rows"])

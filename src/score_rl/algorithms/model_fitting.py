@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 from score_rl.algorithms.algorithm import Batch, Data, Metrics, Shapes, Stage
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
@@ -28,7 +28,7 @@ class Fit(NamedTuple):
     errors: Float[Array, " members"]  # that error
     stale: Int[Array, ""]  # epochs since any network improved
     held_out: Int[Array, " rows"]  # in rising order; padded with rows that do not exist
-    resampling: PRNGKeyArray  # fixes which rows each network's bootstrap sample holds
+    resampling: UInt32[Array, " members"]  # fixes which rows each network's bootstrap sample holds
 
 
 def hold_out(key: PRNGKeyArray, length: Int[Array, ""], rows: int) -> Int[Array, " rows"]:
@@ -49,6 +49,13 @@ def spared(held_out: Int[Array, " rows"], numbers: Int[Array, "*any"]) -> Int[Ar
     return numbers + jnp.searchsorted(gaps, numbers, side="right")
 
 
+def scrambled(x: UInt32[Array, "*any"]) -> UInt32[Array, "*any"]:
+    """MurmurHash3's finaliser: a number for each place of a bootstrap sample, without storing the sample."""
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        x = (x ^ (x >> shift)) * jnp.uint32(factor)
+    return x ^ (x >> 16)
+
+
 def draw_rows(
     config: Any, fit: Fit, data: Data, key: PRNGKeyArray, members: int, bootstrap: bool
 ) -> Int[Array, "members batch"]:
@@ -56,9 +63,8 @@ def draw_rows(
     usable = data.length - (fit.held_out < data.length).sum()
     numbers = jax.random.randint(key, (members, config.batch_size), 0, usable)
     if bootstrap:
-        own = jax.vmap(lambda member: jax.random.fold_in(fit.resampling, member))(jnp.arange(members))
-        pick = lambda key, number: jax.random.randint(jax.random.fold_in(key, number), (), 0, usable)  # noqa: E731
-        numbers = jax.vmap(jax.vmap(pick, in_axes=(None, 0)))(own, numbers)
+        picked = scrambled(numbers.astype(jnp.uint32) ^ fit.resampling[:, None])
+        numbers = (picked % usable.astype(jnp.uint32)).astype(jnp.int32)
     return spared(fit.held_out, numbers)
 
 
@@ -89,7 +95,7 @@ def fitting_stage(
     """
 
     def start(config: Any, shapes: Shapes, data: Data, key: PRNGKeyArray) -> Fit:
-        init_key, hold_key, resampling = jax.random.split(key, 3)
+        init_key, hold_key, resample_key = jax.random.split(key, 3)
         networks, shared = init(config, shapes, init_key)
         return Fit(
             networks=networks,
@@ -99,7 +105,7 @@ def fitting_stage(
             errors=jnp.full(members(config), WORST),
             stale=jnp.zeros((), jnp.int32),
             held_out=hold_out(hold_key, data.length, config.held_out),
-            resampling=resampling,
+            resampling=jax.random.bits(resample_key, (members(config),), jnp.uint32),
         )
 
     def updates(config: Any, data: Data) -> Int[Array, ""]:

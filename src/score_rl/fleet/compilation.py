@@ -14,7 +14,7 @@ SECONDS_WORTH_KEEPING = 0.3
 
 def keep_compiled_programs() -> None:
     """Use a folder of the cache, one for each kind of processor; a folder the user gave JAX is left alone."""
-    if jax.config.jax_compilation_cache_dir is not None:
+    if jax.config.values.get("jax_compilation_cache_dir") is not None:
         return
     folder = cache_folder() / "compiled" / f"jax-{jax.__version__}-{_processor()}"
     jax.config.update("jax_compilation_cache_dir", str(folder))

@@ -4,6 +4,7 @@ experiment.json     the request, every run with its settings, data sets with che
 status.json         whether it goes on, and each run's step and state (training, finished, diverged)
 metrics.csv         one long table: run, step, name, value
 fleet-N/step-*.safetensors    the newest two checkpoints of each fleet, all runs stacked
+fleet-N/stage-NAME/           the same of a stage before training, while it lasts
 tensorboard/RUN/    the same metrics for TensorBoard
 """
 
