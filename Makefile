@@ -30,10 +30,10 @@ train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge
 	@$(BIN)/score train
 
 test: lint  ## formatter, linter, types and the fast tests
-	@$(BIN)/python -m pytest -m "not slow"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: lint  ## the fast tests and the slow ones
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff format --check .

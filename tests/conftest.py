@@ -5,10 +5,10 @@ import os
 # Tests compile hundreds of small programs and run each for a moment: let the compiler not try its hardest.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-import jax  # noqa: E402 - must come after the flags
-import pytest  # noqa: E402
+import jax
+import pytest
 
-from score_rl.fleet.compilation import keep_compiled_programs  # noqa: E402
+from score_rl.fleet.compilation import keep_compiled_programs
 
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")
