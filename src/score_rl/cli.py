@@ -315,7 +315,11 @@ def data_command(arguments: Sequence[str]) -> int:
 
     match asked:
         case DataList():
-            table = Table("name", "rows", "where it comes from", "on this machine")
+            table = Table()
+            table.add_column("name", no_wrap=True)
+            table.add_column("rows", justify="right", no_wrap=True)
+            table.add_column("where it comes from", overflow="fold")
+            table.add_column("here")
             for entry in dataset_names():
                 table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
             OUT.print(table)
