@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all lint format speed constraints clean
+.PHONY: help install train test test-all lint format speed clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,7 +26,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) install --editable '.[dev]'
 	@touch $@
 
-train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge it (about 6 minutes on 2 cores)
+train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge it (5 to 6 minutes on 2 cores)
 	@$(BIN)/score train
 
 test: lint  ## formatter, linter, types and the fast tests

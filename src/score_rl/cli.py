@@ -29,7 +29,7 @@ TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 class TrainArguments:
     """Train data sets × settings × seeds as one compiled program, and judge the policies as they learn.
 
-    Without options: SCORE for 25,000 updates on a replica of halfcheetah-medium-replay that is collected on this
+    Without options: SCORE for 20,000 updates on a replica of halfcheetah-medium that is collected on this
     machine, a few minutes on two cores. The paper trains 1,000,000 updates: on a GPU, that is minutes too.
 
     Examples:
@@ -42,11 +42,11 @@ class TrainArguments:
 
     algorithm: str = "score"
     """What to train; `score algorithms` lists them."""
-    dataset: tuple[str, ...] = ("replica:halfcheetah-medium-replay",)
+    dataset: tuple[str, ...] = ("replica:halfcheetah-medium",)
     """Data sets: replica:NAME, d4rl:NAME or HDF5 files; `score data list` lists the names."""
     seeds: tuple[int, ...] = (0,)
     """One run for each seed."""
-    steps: int = 25_000
+    steps: int = 20_000
     """Updates of each run; the paper uses 1,000,000."""
     eval_every: int | None = None
     """Judge the policies after so many updates; 5,000 unless given. Training goes on meanwhile."""

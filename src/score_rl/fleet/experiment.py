@@ -29,8 +29,8 @@ from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs, 
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
 from score_rl.judge.rollouts import Judgement, episode_generators, judge
 
-DEFAULT_DATASET = "replica:halfcheetah-medium-replay"
-DEFAULT_STEPS = 25_000
+DEFAULT_DATASET = "replica:halfcheetah-medium"
+DEFAULT_STEPS = 20_000
 
 
 class TrainedRun:

@@ -197,6 +197,19 @@ def stage_key(inputs: RunInputs, number: int) -> PRNGKeyArray:
     return jax.random.fold_in(jax.random.fold_in(inputs.key, 3), number)
 
 
+def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
+    """What `vmap` over an axis of length one computes, without the axis: on a CPU that is a tenth faster."""
+
+    def of_one(*arguments: Any) -> Any:
+        inner = [
+            argument if axis is None else jax.tree.map(lambda leaf: leaf[0], argument)
+            for argument, axis in zip(arguments, in_axes, strict=True)
+        ]
+        return jax.tree.map(lambda leaf: leaf[None], function(*inner))
+
+    return of_one
+
+
 class FleetProgram:
     """A fleet's inputs on the device, and its functions compiled over all runs."""
 
@@ -290,7 +303,8 @@ class FleetProgram:
 
     def _over_runs(self, function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
         """A function of one run as one of the fleet: each device has its own runs and asks no other."""
-        fleet = jax.vmap(function, in_axes=in_axes)
+        alone = self.width == self.mesh.size  # one run on each device
+        fleet = _without_axis(function, in_axes) if alone else jax.vmap(function, in_axes=in_axes)
         if self.mesh.size == 1:
             return fleet
         specs = tuple(PartitionSpec() if axis is None else PartitionSpec(RUNS) for axis in in_axes)
