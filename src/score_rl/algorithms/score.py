@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.nets.actor_critic import deterministic, smoothed, values
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.spectral import normalise_layer, power_iteration
@@ -95,20 +96,6 @@ class State(NamedTuple):
     step: Int[Array, ""]
 
 
-def act_with(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
-    """π(s)."""
-    return jnp.tanh(actor(observations))
-
-
-def values(
-    critics: Perceptron,
-    observations: Float[Array, "batch observation"],
-    actions: Float[Array, "batch action"],
-) -> Float[Array, "members batch"]:
-    """Q_i(s, a) of every critic."""
-    return critics.members(jnp.concatenate([observations, actions], axis=-1))[..., 0]
-
-
 def bc_weight(config: Config, step: Int[Array, ""]) -> Float[Array, ""]:
     """λ, the behaviour cloning weight, at an update counted from 0."""
     return config.bc_weight * config.bc_decay ** (step // config.bc_decay_every)
@@ -125,8 +112,8 @@ def critic_loss(
     critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
 ) -> tuple[Float[Array, ""], Metrics]:
     """Sum over critics of equation `eq:q_objective`; `noise` is standard normal."""
-    smoothing = jnp.clip(config.target_noise * noise, -config.target_noise_clip, config.target_noise_clip)
-    next_actions = jnp.clip(act_with(state.target_actor, batch.next_observations) + smoothing, -1, 1)
+    next_actions = deterministic(state.target_actor, batch.next_observations)
+    next_actions = smoothed(next_actions, noise, config.target_noise, config.target_noise_clip)
     target_critics = state.target_critics
     if config.spectral_norm:
         critics = normalise_layer(critics, 1, state.power[0])
@@ -156,7 +143,7 @@ def critic_loss(
 
 def actor_loss(actor: Perceptron, config: Config, state: State, batch: Batch) -> tuple[Float[Array, ""], Metrics]:
     """The negative of equation `eq:pi_objective`, its value term normalised."""
-    actions = act_with(actor, batch.observations)
+    actions = deterministic(actor, batch.observations)
     critics = normalise_layer(state.critics, 1, state.power[0]) if config.spectral_norm else state.critics
     q = values(critics, batch.observations, actions).min(axis=0)
     scale = config.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
@@ -222,7 +209,7 @@ def act(
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
     """The learned policy is deterministic; `key` is not needed."""
-    return act_with(actor, observations)
+    return deterministic(actor, observations)
 
 
 def uncertainty(
