@@ -68,6 +68,8 @@ class TrainArguments:
     """Lowest and highest action, where the data does not say and they are not ±1."""
     physics: Literal["d4rl", "stock"] = "d4rl"
     """MuJoCo as D4RL was recorded with, or as it is today."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """What goes into the critics' matrix products; all else is float32. auto: bfloat16 on a GPU, float32 on a CPU."""
     checkpoint_minutes: float = 1.0
     """Time between checkpoints; 0 writes one after every row of metrics."""
     tensorboard: bool = True

@@ -109,6 +109,7 @@ class Algorithm:
     refresh_every: Callable[[Any], int] = lambda config: 1  # before every so many updates `refresh` is called
     uncertainty: Callable[..., Float[Array, " batch"]] | None = None  # (config, state, observations, actions)
     characteristics: tuple[str, ...] = ()  # the paper's words: "value-penalised", "uncertainty-aware", ...
+    precisions: tuple[str, ...] = ("float32", "bfloat16")  # of matrix products, that it can be trained in
     headline: tuple[str, ...] = ()  # metrics worth a place beside the progress bar
 
 

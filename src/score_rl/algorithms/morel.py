@@ -471,6 +471,7 @@ ALGORITHM = Algorithm(
     stages=(DYNAMICS, CLONING),
     refresh=refresh,
     uncertainty=uncertainty,
+    precisions=("float32",),  # the natural gradient solves a linear system
     characteristics=("value-penalised", "uncertainty-aware", "model-based"),
     headline=("model_return", "model_steps"),
 )

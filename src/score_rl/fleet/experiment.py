@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -28,6 +28,7 @@ from score_rl.fleet.compilation import keep_compiled_programs
 from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
 from score_rl.judge.rollouts import Judgement, episode_generators, judge
+from score_rl.nets.precision import PRECISIONS, Precision
 
 DEFAULT_DATASET = "replica:halfcheetah-medium"
 DEFAULT_STEPS = 20_000
@@ -243,6 +244,7 @@ def train(
     environment: str | None = None,
     action_bounds: tuple[float, float] | None = None,
     physics: str = "d4rl",
+    precision: str = "auto",
     checkpoint_minutes: float = 1.0,
     tensorboard: bool = True,
     quiet: bool = False,
@@ -269,6 +271,7 @@ def train(
         environment=environment,
         action_bounds=action_bounds,
         physics=physics,
+        precision=choose_precision(chosen, precision),
         checkpoint_minutes=checkpoint_minutes,
     )
     spec.check(turns)
@@ -353,6 +356,19 @@ def _train_fleets(
         writer.close()
         with contextlib.suppress(InputError):  # a full disk: the status stays that of the last checkpoint
             folder.write_status(status)
+
+
+def choose_precision(algorithm: Algorithm, asked: str) -> Precision:
+    """`auto`: bfloat16 where a GPU multiplies and the algorithm allows it, else float32."""
+    if asked == "auto":
+        low = jax.default_backend() == "gpu" and "bfloat16" in algorithm.precisions
+        return "bfloat16" if low else "float32"
+    if asked in PRECISIONS and asked not in algorithm.precisions:
+        allowed = " or ".join(algorithm.precisions)
+        raise InputError(
+            f"{algorithm.title} cannot be trained in {asked}; leave --precision out, or make it {allowed}."
+        )
+    return cast("Precision", asked)  # anything else is refused with the rest of the request
 
 
 def _turns(algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]]) -> int:

@@ -227,6 +227,13 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
     return of_one
 
 
+def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic:
+    """For so many runs on each device of a kind."""
+    if precision == "float32":
+        return Arithmetic()
+    return Arithmetic(precision, shape_for(runs) if platform == "gpu" else None, emulated=platform == "cpu")
+
+
 class FleetProgram:
     """A fleet's inputs on the device, and its functions compiled over all runs."""
 
@@ -245,8 +252,7 @@ class FleetProgram:
         self.width = -(-len(runs) // len(devices)) * len(devices)
         self._split = NamedSharding(self.mesh, PartitionSpec(RUNS))
         self._whole = NamedSharding(self.mesh, PartitionSpec())
-        kernels = devices[0].platform == "gpu" and precision == "bfloat16"
-        self.arithmetic = Arithmetic(precision, shape_for(self.width // len(devices)) if kernels else None)
+        self.arithmetic = arithmetic_for(precision, devices[0].platform, self.width // len(devices))
         self.inputs, self.rows = self._upload()
         self._compiled: dict[int, Any] = {}
 

@@ -11,6 +11,7 @@ from score_rl.algorithms.algorithm import Algorithm, is_traced, make_config
 from score_rl.algorithms.presets import preset
 from score_rl.data.dataset import Dataset
 from score_rl.errors import InputError
+from score_rl.nets.precision import PRECISIONS, Precision
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,7 @@ class ExperimentSpec:
     environment: str | None = None  # overrides what the data says; "none": do not judge
     action_bounds: tuple[float, float] | None = None
     physics: str = "d4rl"
+    precision: Precision = "float32"
     checkpoint_minutes: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
@@ -71,6 +73,8 @@ class ExperimentSpec:
                 raise InputError(f"{_flag(name)} is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
         if self.physics not in ("d4rl", "stock"):
             raise InputError(f"--physics is {self.physics!r}; it must be d4rl or stock.")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"--precision is {self.precision!r}; it must be auto, {' or '.join(PRECISIONS)}.")
 
 
 def _flag(name: str) -> str:

@@ -90,7 +90,7 @@ class FleetTrainer:
         self.number, self.runs, self.spec = number, list(runs), spec
         self.folder, self.writer, self.status = folder, writer, status
         self.console, self.stop, self.quiet = console, stop, quiet
-        self.program = FleetProgram(runs)
+        self.program = FleetProgram(runs, precision=spec.precision)
         self.actor = FleetActor(self.program, spec)
         self.headline = self.program.algorithm.headline
         self.stages = FleetStages(self.program, number, spec, folder, writer, status, console, stop, quiet=quiet)

@@ -41,7 +41,7 @@ class How(NamedTuple):
 
 def shape_for(runs: int) -> How:
     """The shape for so many runs on a device: enough programs to keep it busy, and no more."""
-    return How(groups=1 if runs >= 20 else 2 if runs >= 5 else 4)
+    return How(groups=1 if runs >= 12 else 2 if runs >= 4 else 4)
 
 
 def fits(weights: tuple[Array, ...]) -> bool:
@@ -104,13 +104,23 @@ def _store_if(condition: Array, ref: Any, tile: Any, units: Any, value: Array) -
     plt.store(ref.at[tile, units], value, mask=jnp.broadcast_to(condition, value.shape))
 
 
-def _pulled_back(second: list[Array], w3: list[Array], hidden: list[Array], dq: Array, store: Any) -> Array:
-    """(∂L/∂ pre-activation of the second layer)·W₂ᵀ, for some units of the first."""
+def _pulled_back(
+    second: list[Array],
+    w3: list[Array],
+    h2_ref: Any,
+    tile: Any,
+    dq: Array,
+    store: Callable[[Any, Array], None] | None = None,
+) -> Array:
+    """(∂L/∂ pre-activation of the second layer)·W₂ᵀ, for some units of the first.
+
+    Each part is loaded just before its product: all of them at once would take more registers than there are.
+    """
     total = jnp.zeros((dq.shape[0], second[0].shape[0]), jnp.float32)
-    for number, part in enumerate(hidden):
-        delta = jnp.where(part > 0, dq[:, None] * w3[number][None, :], 0).astype(DTYPE)
+    for number, units in enumerate(_parts(h2_ref.shape[1])):
+        delta = jnp.where(h2_ref[tile, units] > 0, dq[:, None] * w3[number][None, :], 0).astype(DTYPE)
         if store is not None:
-            store(number, delta)
+            store(units, delta)
         total += plt.dot(delta, second[number], trans_b=True)
     return total
 
@@ -121,15 +131,12 @@ def _parameter_kernel(how: How, *refs: Any) -> None:
     second, w3 = [w2_ref[:, units].astype(DTYPE) for units in parts], [w3_ref[units] for units in parts]
 
     def step(tile: Any, total: Array) -> Array:
-        # All loads come first: each takes longer than the product that waits for it.
-        hidden, dq = [h2_ref[tile, units] for units in parts], dq_ref[tile]
-        below, x = h1_ref[tile, :], x_ref[tile, :]
+        def store(units: Any, delta: Array) -> None:
+            _store_if(writes, delta_ref, tile, units, delta)
 
-        def store(number: int, delta: Array) -> None:
-            _store_if(writes, delta_ref, tile, parts[number], delta)
-
-        delta = jnp.where(below > 0, _pulled_back(second, w3, hidden, dq, store), 0).astype(DTYPE)
-        return total + plt.dot(x, delta, trans_a=True)
+        pulled = _pulled_back(second, w3, h2_ref, tile, dq_ref[tile], store)
+        delta = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
+        return total + plt.dot(x_ref[tile, :], delta, trans_a=True)
 
     dw1_ref[...] = _over_tiles(how, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
 
@@ -141,8 +148,8 @@ def _input_kernel(how: How, *refs: Any) -> None:
     second, w3 = [w2_ref[:, units].astype(DTYPE) for units in parts], [w3_ref[units] for units in parts]
 
     def step(tile: Any, carry: None) -> None:
-        hidden, dq, below = [h2_ref[tile, units] for units in parts], dq_ref[tile], h1_ref[tile, :]
-        delta = jnp.where(below > 0, _pulled_back(second, w3, hidden, dq, None), 0).astype(DTYPE)
+        pulled = _pulled_back(second, w3, h2_ref, tile, dq_ref[tile])
+        delta = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
         dx_ref[tile, :] = plt.dot(delta, first, trans_b=True)
 
     _over_tiles(how, dx_ref.shape[0], step, None)

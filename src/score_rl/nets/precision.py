@@ -24,6 +24,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 class Arithmetic(NamedTuple):
     precision: Precision = "float32"
     kernels: How | None = None  # where the ensemble kernels of `fused` are to be used, and in which shape
+    emulated: bool = False  # round to bfloat16 but multiply in float32: CPUs' libraries lack some of the products
 
 
 _PLAIN = Arithmetic()
@@ -51,17 +52,23 @@ def product(equation: str, x: Float[Array, "..."], weight: Float[Array, "..."]) 
     return _rounded(equation, x, weight)
 
 
+def _round(x: Array) -> Array:
+    if chosen_arithmetic().emulated:
+        return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
+    return x.astype(jnp.bfloat16)
+
+
 def _einsum(equation: str, x: Array, y: Array) -> Array:
     return jnp.einsum(equation, x, y, preferred_element_type=jnp.float32)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _rounded(equation: str, x: Array, weight: Array) -> Array:
-    return _einsum(equation, x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16))
+    return _einsum(equation, _round(x), _round(weight))
 
 
 def _rounded_forward(equation: str, x: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
-    rounded = x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16)
+    rounded = _round(x), _round(weight)
     return _einsum(equation, *rounded), rounded
 
 
@@ -69,7 +76,7 @@ def _rounded_backward(equation: str, saved: tuple[Array, Array], slope: Array) -
     inputs, out = equation.split("->")
     first, second = inputs.split(",")
     x, weight = saved
-    slope = slope.astype(jnp.bfloat16)
+    slope = _round(slope)
     return _einsum(f"{out},{second}->{first}", slope, weight), _einsum(f"{first},{out}->{second}", x, slope)
 
 

@@ -1,0 +1,40 @@
+"""Training in bfloat16, as an experiment asks for it."""
+
+import numpy as np
+import pytest
+
+import score_rl
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.errors import InputError
+from score_rl.fleet.experiment import choose_precision
+from score_rl.fleet.program import arithmetic_for
+
+SMALL = {"hidden": (32, 32), "batch_size": 16, "critics": 2}
+
+
+def train(out, **options):
+    return score_rl.train(
+        "replica:hopper-medium", transitions=2_000, steps=40, eval_every=40, log_every=20, eval_episodes=1, out=out,
+        config=SMALL, tensorboard=False, quiet=True, **options,
+    )  # fmt: skip
+
+
+def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path):
+    low, plain = train(tmp_path / "low", precision="bfloat16"), train(tmp_path / "plain")
+    assert (low.spec.precision, plain.spec.precision) == ("bfloat16", "float32")
+    values = [e.run.metrics.last("train/critic_loss") for e in (low, plain)]
+    assert values[0] != values[1]
+    np.testing.assert_allclose(*values, rtol=0.05)
+
+
+def test_on_a_cpu_the_choice_is_float32():
+    assert choose_precision(get_algorithm("score"), "auto") == "float32"
+    assert arithmetic_for("bfloat16", "gpu", 1).kernels is not None
+    assert arithmetic_for("float32", "gpu", 1).kernels is None
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    with pytest.raises(InputError, match="MOReL cannot be trained in bfloat16"):
+        score_rl.train("replica:hopper-medium", algorithm="morel", precision="bfloat16", out=tmp_path / "x")
+    with pytest.raises(InputError, match="--precision is 'float16'"):
+        train(tmp_path / "y", precision="float16")

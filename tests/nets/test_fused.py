@@ -1,0 +1,99 @@
+"""The ensemble kernels against the plain network, in Pallas's interpreter."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import score_rl.nets.fused as fused
+from score_rl.nets.fused import How, fits, outputs, shape_for
+from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.precision import Arithmetic, arithmetic
+
+MEMBERS, INPUTS, ROWS = 3, 23, 50  # 50 rows: the last tile is not full
+
+
+def network(width: int = 128, inputs: int = INPUTS) -> Perceptron:
+    return Perceptron.init(jax.random.key(0), (inputs, width, width, 1), members=MEMBERS)
+
+
+def gradients(function, net: Perceptron, x):
+    """Values, and what a random slope of them gives by parameters and input."""
+    values, pull_back = jax.vjp(function, net, x)
+    return values, pull_back(jax.random.normal(jax.random.key(2), values.shape))
+
+
+def distance(one, other) -> float:
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
+
+
+def plain(net: Perceptron, x):
+    return net.members(x)[..., 0]
+
+
+def kernels(how: How):
+    return lambda net, x: outputs(net.weights, net.biases, x, how)
+
+
+SHAPES = [
+    How(rows=16, units=64, interpret=True),
+    How(rows=16, units=128, interpret=True),
+    How(rows=16, groups=2, units=64, interpret=True),
+    How(rows=64, interpret=True),
+]
+
+
+@pytest.mark.parametrize("how", SHAPES)
+@pytest.mark.parametrize("inputs", [5, 15, 16, 23])
+def test_in_float32_the_kernels_are_the_network(how, inputs, monkeypatch):
+    monkeypatch.setattr(fused, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
+    net, x = network(inputs=inputs), jax.random.normal(jax.random.key(1), (ROWS, inputs))
+    q, slopes = gradients(kernels(how), net, x)
+    expected, expected_slopes = gradients(plain, net, x)
+    assert jnp.abs(q - expected).max() < 1e-6
+    assert distance(slopes, expected_slopes) < 1e-5
+
+
+def test_rounding_costs_what_bfloat16_costs():
+    net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
+    q, slopes = gradients(kernels(SHAPES[0]), net, x)
+    expected, expected_slopes = gradients(plain, net, x)
+    assert 0 < jnp.abs(q - expected).max() < 4e-3
+    assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
+
+
+def test_fleets_of_networks(monkeypatch):
+    monkeypatch.setattr(fused, "DTYPE", jnp.float32)
+    nets = jax.vmap(lambda key: Perceptron.init(key, (INPUTS, 64, 64, 1), members=MEMBERS))(
+        jax.random.split(jax.random.key(0), 2)
+    )
+    x = jax.random.normal(jax.random.key(1), (2, ROWS, INPUTS))
+
+    def slopes(function):
+        return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
+
+    assert distance(slopes(kernels(SHAPES[0])), slopes(plain)) < 1e-5
+
+
+def test_only_networks_of_their_shape():
+    assert fits(network(256).weights)
+    assert not fits(network(96).weights)
+    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 1), members=2).weights)
+    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 128, 1), members=2).weights)
+    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 2), members=2).weights)
+    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 1)).weights)
+
+
+def test_small_fleets_are_cut_into_more_programs():
+    groups = [shape_for(runs).groups for runs in (1, 3, 4, 11, 12, 75)]
+    assert groups == sorted(groups, reverse=True)
+    assert groups[0] > groups[-1] == 1
+
+
+def test_critics_use_them_where_they_are_chosen():
+    net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
+    how = SHAPES[0]
+    with arithmetic(Arithmetic("bfloat16", how)):
+        chosen = net.scalars(x)
+    assert (chosen == outputs(net.weights, net.biases, x, how)).all()
+    assert (net.scalars(x) == plain(net, x)).all()

@@ -1,0 +1,49 @@
+"""Products in lower precision, and where the choice of it holds."""
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+from score_rl.nets.precision import Arithmetic, arithmetic, chosen_arithmetic, product
+
+LOW = Arithmetic("bfloat16", emulated=True)
+EQUATIONS = [("bi,io->bo", (8, 5), (5, 3)), ("bi,mio->mbo", (8, 5), (2, 5, 3)), ("mbi,mio->mbo", (2, 8, 5), (2, 5, 3))]
+
+
+def rounded(x):
+    return np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float64)
+
+
+@pytest.mark.parametrize(("equation", "left", "right"), EQUATIONS)
+def test_inputs_are_rounded_and_sums_are_not(equation, left, right):
+    x, w = (jax.random.normal(jax.random.key(i), shape) for i, shape in enumerate((left, right)))
+    with arithmetic(LOW):
+        value, pull_back = jax.vjp(lambda x, w: product(equation, x, w), x, w)
+        slope = jax.random.normal(jax.random.key(2), value.shape)
+        dx, dw = pull_back(slope)
+    first, second = equation.split("->")[0].split(",")
+    out = equation.split("->")[1]
+    x, w, slope = rounded(x), rounded(w), rounded(slope)
+    np.testing.assert_allclose(value, np.einsum(equation, x, w), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(dx, np.einsum(f"{out},{second}->{first}", slope, w), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(dw, np.einsum(f"{first},{out}->{second}", x, slope), rtol=1e-5, atol=1e-5)
+    assert np.abs(value - np.einsum(equation, *map(np.float64, (x, w)))).max() < 1e-5
+
+
+def test_float32_is_untouched():
+    x, w = jnp.full((1, 1), 1 + 2.0**-10), jnp.ones((1, 1))
+    assert product("bi,io->bo", x, w) == x
+    with arithmetic(LOW):
+        assert product("bi,io->bo", x, w) == 1
+
+
+def test_the_choice_ends_with_its_block():
+    def fail() -> None:
+        with arithmetic(LOW):
+            raise RuntimeError(chosen_arithmetic().precision)
+
+    with pytest.raises(RuntimeError, match="bfloat16"):
+        fail()
+    assert chosen_arithmetic() == Arithmetic()
