@@ -210,6 +210,40 @@ def evaluate_command(arguments: Sequence[str]) -> int:
     return 0
 
 
+# -- report ----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportArguments:
+    """Make a page of stored runs: scores beside the paper's, curves, aggregates, run time, provenance.
+
+    Nothing is trained. The page opens in any browser, without a network; beside it lie its figures (SVG, PDF),
+    its tables (CSV, LaTeX) and the files it was made of. Runs that still train are shown as they stand: call it
+    again for news. Runs that failed, diverged or are missing are listed, and are in no mean.
+
+    Examples:
+      score report runs --out page
+      score report runs/hopper runs/walker2d --out page
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Folders that training wrote, or folders above them."""
+    out: Path
+    """Folder of the page; new, empty, or an earlier report, which is replaced."""
+
+
+def report_command(arguments: Sequence[str]) -> int:
+    asked = _parse(ReportArguments, arguments, "score report")
+    if not asked.runs:
+        raise InputError("score report needs at least one folder of runs, such as: score report runs --out page.")
+    with OUT.status("Reading the runs ...") as status:
+        from score_rl.report.page import write_report
+
+        page = write_report(asked.runs, asked.out, say=lambda message: status.update(escape(message)))
+    OUT.print(f"Page: {page}", soft_wrap=True, markup=False)
+    return 0
+
+
 # -- algorithms ------------------------------------------------------------------------------------------------------
 
 
@@ -406,6 +440,7 @@ def theory_command(arguments: Sequence[str]) -> int:
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (train_command, "train policies from recorded data and judge them"),
     "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
+    "report": (report_command, "make a page of stored runs: tables, curves, statistics, provenance"),
     "data": (data_command, "list, show, build, check and re-collect data sets"),
     "algorithms": (algorithms_command, "list the algorithms and their settings"),
     "theory": (theory_command, "check the paper's statements on small problems"),

@@ -21,8 +21,9 @@ from jaxtyping import Bool, Float
 
 from score_rl import drawing
 from score_rl.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
-from score_rl.report.results import Curve
-from score_rl.report.statistics import Estimate, MeanCurve, Profile
+from score_rl.errors import InputError
+from score_rl.report.results import FINISHED, GOING, Curve, Group
+from score_rl.report.statistics import Estimate, MeanCurve, Profile, mean_curve
 
 INK, FAINT = "#1A1B1C", "#8C8D8E"  # in a web page: the colour of text, and of text beside it
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY)
@@ -129,6 +130,28 @@ class Panel:
     logarithmic: bool = False
 
 
+def series_of(group: Group, metric: str) -> Series | None:
+    """A group along training: the mean over the runs that finished or still train, beside it those that broke.
+
+    None where the metric was never measured.
+    """
+    sound = [run.curves[metric] for run in group.runs if metric in run.curves and run.status in (FINISHED, *GOING)]
+    broken = [run.curves[metric] for run in group.runs if metric in run.curves and run.status not in (FINISHED, *GOING)]
+    if not sound and not broken:
+        return None
+    try:
+        mean = mean_curve(sound)
+    except InputError:  # all broke, or they share no update: the runs themselves are drawn
+        mean = None
+    return Series(group.method, mean, sound, broken)
+
+
+def panel_of(title: str, quantity: str, groups: Sequence[Group], metric: str, **options: Any) -> Panel | None:
+    """The groups of a data set in one panel; None where none of them measured this."""
+    series = [found for found in (series_of(group, metric) for group in groups) if found is not None]
+    return Panel(title, quantity, series, **options) if series else None
+
+
 @styled
 def learning_curves(
     panels: Sequence[Panel], columns: int = 2, names: Sequence[str] | None = None, *, width: float = WIDTH
@@ -151,6 +174,11 @@ def learning_curves(
             axis.axhline(value, color=FAINT, linewidth=1.2, linestyle=DASHES[1 + place % 3], label=plain(label))
         if panel.logarithmic:
             axis.set_yscale("log")
+        # The lines decide what is seen: the interval of two seeds can be twenty times as wide as they are apart.
+        low, high = axis.get_ylim()
+        for series in panel.series:
+            _draw_band(axis, series, chosen[series.label][0], unit[0])
+        axis.set_ylim(low, high)
         drawing.name_axes(axis, unit[1], panel.quantity)
         axis.set_title(plain(panel.title), loc="left")
         axis.grid(visible=True, color=FAINT, alpha=0.25, linewidth=0.6)
@@ -177,7 +205,12 @@ def _draw_series(axis: Any, series: Series, colour: str, dash: Any, unit: float)
         mean.steps / unit, mean.mean, color=colour, linestyle=dash, linewidth=1.6, label=plain(series.label),
         marker=marker, markersize=4,
     )  # fmt: skip
-    axis.fill_between(mean.steps / unit, mean.low, mean.high, color=colour, alpha=0.2, linewidth=0)
+
+
+def _draw_band(axis: Any, series: Series, colour: str, unit: float) -> None:
+    mean = series.mean
+    if mean is not None:
+        axis.fill_between(mean.steps / unit, mean.low, mean.high, color=colour, alpha=0.2, linewidth=0)
 
 
 def _last_step(series: Series) -> int:
@@ -238,11 +271,17 @@ def score_bars(
 
 
 @styled
-def aggregate_intervals(found: Mapping[str, Mapping[str, Estimate]], columns: int = 4, *, width: float = 2.6) -> Any:
+def aggregate_intervals(
+    found: Mapping[str, Mapping[str, Estimate]],
+    columns: int = 4,
+    names: Sequence[str] | None = None,
+    *,
+    width: float = 2.6,
+) -> Any:
     """Median, interquartile mean, mean and optimality gap of each method, with 95 % intervals."""
     rows = math.ceil(len(AGGREGATE_TITLES) / columns)
     figure, axes = drawing.new_figure(rows, columns, width, 0.75 + 0.24 * len(found))
-    chosen = looks(list(found))
+    chosen = looks(names or list(found))
     for number, (axis, (name, title)) in enumerate(zip(axes.ravel(), AGGREGATE_TITLES.items(), strict=True)):
         for place, (method, mine) in enumerate(found.items()):
             _interval(axis, mine[name], place, chosen[method][0], None, thick=7)
@@ -273,11 +312,14 @@ def _light_grid(axis: Any) -> None:
 
 
 @styled
-def performance_profiles(found: Mapping[str, Profile], *, width: float = WIDTH) -> Any:
+def performance_profiles(
+    found: Mapping[str, Profile], names: Sequence[str] | None = None, *, width: float = WIDTH
+) -> Any:
     """The share of runs above each score, with 95 % bands."""
     figure, ((axis,),) = drawing.new_figure(1, 1, width, HEIGHT)
-    for method, (colour, dash) in looks(list(found)).items():
-        profile = found[method]
+    chosen = looks(names or list(found))
+    for method, profile in found.items():
+        colour, dash = chosen[method]
         axis.plot(profile.thresholds, profile.share, color=colour, linestyle=dash, linewidth=1.6, label=plain(method))
         axis.fill_between(profile.thresholds, profile.low, profile.high, color=colour, alpha=0.2, linewidth=0)
     axis.set_ylim(-0.02, 1.02)

@@ -63,6 +63,7 @@ class RunResult:
     created: str | None = None
     updated: float | None = None  # when its folder was last written, in seconds since 1970
     error: str | None = None  # why its experiment failed
+    fleet: int | None = None  # which program of its experiment trained it
 
     @property
     def finished(self) -> bool:
@@ -204,6 +205,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 created=about.get("created"),
                 updated=max(written, default=None),
                 error=status.get("error") if state == "failed" else None,
+                fleet=run["fleet"],
             )
         )
     return results
@@ -321,6 +323,7 @@ def _curves(rows: Iterable[tuple[Any, str, int, float]]) -> dict[Any, dict[str, 
 
 _KEPT_OF_A_RUN = (
     "name", "algorithm", "dataset", "environment", "task", "seed", "config", "status", "step", "steps", "error",
+    "fleet",
 )  # fmt: skip
 
 
