@@ -18,8 +18,9 @@ MAY_USE = {
     "fleet": {"errors", "envs", "data", "nets", "algorithms", "judge"},
     "drawing": {"errors"},
     "report": {"errors", "envs", "algorithms", "fleet", "drawing"},
+    "experiments": {"errors", "envs", "data", "nets", "algorithms", "judge", "fleet", "drawing", "report"},
     "theory": {"errors", "drawing"},
-    "cli": {"errors", "data", "algorithms", "judge", "fleet", "report", "theory", "envs"},
+    "cli": {"errors", "data", "algorithms", "judge", "fleet", "report", "experiments", "theory", "envs"},
     "__init__": {"errors", "data", "fleet"},
 }
 

@@ -49,8 +49,8 @@ def main_table(request: Request, done: Sequence[Done]) -> Presentation:
     table = score_table(groups_of(done))
     made = Presentation(remarks=unfinished(done))
     paper: dict[str, dict[str, float]] = {}
-    for (dataset, method), cell in table.paper.items():
-        paper.setdefault(method, {})[dataset] = cell.mean
+    for (dataset, method), printed in table.paper.items():
+        paper.setdefault(method, {})[dataset] = printed.mean
     scores = {
         method: {
             dataset: cell.interval

@@ -50,7 +50,7 @@ def run(experiments: Sequence[Experiment], request: Request, say: Say) -> dict[s
             if place.folder not in read:
                 read[place.folder] = {result.name: result for result in read_experiment(place.folder)}
             done.append(Done(each.label, read[place.folder][place.run]))
-        made[experiment.name] = _make(experiment, request, done, f"{request.scale.name}", say)
+        made[experiment.name] = _make(experiment, request, done, request.scale.name, say)
     return made
 
 
@@ -98,7 +98,11 @@ def _make(
     folder = request.out / experiment.name / kind
     made = experiment.present(request, done)
     from_stored = kind == "stored"
-    note = "From kept results." if from_stored else f"{request.scale.proves} {WHAT_THE_DATA_IS[request.kind]}"
+    note = f"{request.scale.proves} {WHAT_THE_DATA_IS[request.kind]}"
+    if from_stored:
+        note = "From kept results, each with the data and the number of updates that its own record states."
+    elif experiment.note is not None:
+        note = experiment.note(request)
     files = write(folder, made, note)
     results = [run.result for run in done]
     if results:

@@ -214,6 +214,7 @@ class Experiment:
     prepare: Callable[[Request], None] = lambda request: None  # before its runs can be told
     stored: Callable[[Sequence[RunResult]], list[Done]] | None = None  # its runs among kept ones
     cost: Callable[[Request], str] | None = None  # where it is not a number of runs
+    note: Callable[[Request], str] | None = None  # what may be concluded, where the scale and source do not say it
 
 
 def product(request: Request, variants: Sequence[Variant], datasets: Sequence[str], **plan: Any) -> list[Asked]:
