@@ -457,6 +457,7 @@ class ExperimentRun:
       score experiment run main-table --methods score td3-bc --datasets hopper-medium --scale paper --source d4rl
       score experiment run ablation-constraint --source my_hopper_log.hdf5
       score experiment run main-table aggregates profiles --from-stored benchmarks/results
+      score experiment run all --scale day --plan
     """
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional]
@@ -468,7 +469,7 @@ class ExperimentRun:
     out: Path = Path("experiments")
     """Folder for results, with the trained fleets in fleets/ below it."""
     from_stored: Path | None = None
-    """Rebuild from kept results below this folder, such as benchmarks/results, without training."""
+    """Rebuild from kept results below this folder, without training; benchmarks/results where none is named."""
     methods: tuple[str, ...] = ()
     """Only these, for the experiments that compare methods."""
     datasets: tuple[str, ...] = ()
@@ -477,6 +478,8 @@ class ExperimentRun:
     """Other seeds than the scale's."""
     steps: int | None = None
     """Another number of updates than the scale's."""
+    plan: bool = False
+    """Only say which fleets would be trained."""
     quiet: bool = False
     """Print only the results."""
 
@@ -485,8 +488,8 @@ EXPERIMENT_COMMANDS: dict[str, type] = {"list": ExperimentList, "run": Experimen
 
 
 def experiment_command(arguments: Sequence[str]) -> int:
-    asked = _subcommand("experiment", EXPERIMENT_COMMANDS, arguments)
-    from score_rl.experiments.execution import cost, rebuild, run
+    asked = _subcommand("experiment", EXPERIMENT_COMMANDS, _with_default_folder(arguments))
+    from score_rl.experiments.execution import cost, overview, rebuild, run
     from score_rl.experiments.plan import Request
     from score_rl.experiments.registry import EXPERIMENTS, get_experiment
     from score_rl.experiments.scales import SHOWN, get_scale
@@ -521,23 +524,39 @@ def experiment_command(arguments: Sequence[str]) -> int:
         if not asked.quiet:
             console.print(escape(message), soft_wrap=True)
 
+    if asked.plan:
+        OUT.print(_as_table(overview(chosen, request)))
+        return 0
     made = rebuild(chosen, request, asked.from_stored, say) if asked.from_stored else run(chosen, request, say)
     for experiment in chosen:
         folder, result = made[experiment.name]
         for found in result.tables.values():
             if len(found.rows) > MOST_ROWS:
                 continue
-            table = Table(*map(escape, found.columns), title=escape(f"{experiment.name}: {found.title}"))
-            table.title_justify = "left"
-            for row in found.rows:
-                table.add_row(*(escape(str(cell)) for cell in row))
-            OUT.print(table)
+            OUT.print(_as_table(found, f"{experiment.name}: "))
         for remark in result.remarks:
             OUT.print(escape(remark), soft_wrap=True)
         if asked.from_stored is None and request.scale.small:
             OUT.print(request.scale.proves, soft_wrap=True)
         OUT.print(f"Result folder: {folder}", soft_wrap=True)
     return 0
+
+
+def _as_table(found: Any, before: str = "") -> Table:
+    table = Table(*map(escape, found.columns), title=escape(before + found.title), title_justify="left")
+    for row in found.rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    return table
+
+
+def _with_default_folder(arguments: Sequence[str]) -> list[str]:
+    """`--from-stored` without a folder means the results that a checkout of this project holds."""
+    given = list(arguments)
+    if "--from-stored" in given:
+        place = given.index("--from-stored") + 1
+        if place == len(given) or given[place].startswith("--"):
+            given.insert(place, "benchmarks/results")
+    return given
 
 
 # -- all of them -----------------------------------------------------------------------------------------------------

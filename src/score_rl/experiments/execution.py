@@ -3,13 +3,16 @@
 import csv
 import io
 import json
+import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.drawing import GREY, VERMILION
 from score_rl.errors import InputError
-from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment, Presentation, Request, Table
-from score_rl.experiments.pool import ready
+from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment, Presentation, Request, Table, Wanted
+from score_rl.experiments.pool import blocks, ready, stored_runs
 from score_rl.fleet.checkpoint import write_whole
 from score_rl.fleet.store import provenance
 from score_rl.report.figures import save
@@ -30,6 +33,34 @@ def cost(experiment: Experiment, request: Request) -> str:
         name = f"{run.run.algorithm}|{run.run.dataset}|{run.run.config}|{run.run.seed}"
         by_steps.setdefault(run.run.steps, set()).add(name)
     return ", ".join(f"{len(runs)} × {steps:,}" for steps, runs in by_steps.items())
+
+
+def overview(experiments: Sequence[Experiment], request: Request) -> Table:
+    """The fleets that these experiments still need: one compiled program each, or one for each task in it."""
+    wanted: dict[str, Wanted] = {}
+    for experiment in experiments:
+        experiment.prepare(request)
+        wanted |= {asked.run.key(): asked.run for asked in experiment.plan(request)}
+    there = stored_runs(request.out / "fleets")
+    rows, runs, total = [], 0, 0
+    for block in blocks([run for key, run in wanted.items() if key not in there or not there[key].ended]):
+        first = block.runs[0]
+        datasets = ", ".join(Path(name).name for name in block.datasets[:3])
+        more = f" and {len(block.datasets) - 3} more" if len(block.datasets) > 3 else ""
+        settings = f"{len(block.variants)} settings" if len(block.variants) > 1 else unusual(first)
+        numbers = (len(block.seeds), len(block.runs), first.steps, len(block.runs) * first.steps)
+        rows.append((first.algorithm, settings, datasets + more, *(f"{number:,}" for number in numbers)))
+        runs, total = runs + len(block.runs), total + len(block.runs) * first.steps
+    rows.append(("all", "", "", "", f"{runs:,}", "", f"{total:,}"))
+    columns = ("algorithm", "settings", "data sets", "seeds", "runs", "updates", "run-steps")
+    return Table("Fleets still to be trained", columns, rows)
+
+
+def unusual(run: Wanted) -> str:
+    """What of a run's settings is not the default, λ's annealing aside."""
+    defaults = get_algorithm(run.algorithm).Config()
+    changed = [f"{k} {v}" for k, v in run.settings if v != getattr(defaults, k) and k != "bc_decay_every"]
+    return ", ".join(changed) or "defaults"
 
 
 def run(experiments: Sequence[Experiment], request: Request, say: Say) -> dict[str, tuple[Path, Presentation]]:
@@ -103,7 +134,7 @@ def _make(
         note = "From kept results, each with the data and the number of updates that its own record states."
     elif experiment.note is not None:
         note = experiment.note(request)
-    files = write(folder, made, note)
+    files = write(folder, made, note, warn=request.scale.small and not from_stored)
     results = [run.result for run in done]
     if results:
         store_results(results, folder / "runs", experiment.metrics, None)
@@ -125,12 +156,12 @@ def _make(
     return folder, made
 
 
-def write(folder: Path, made: Presentation, note: str) -> list[Path]:
+def write(folder: Path, made: Presentation, note: str, *, warn: bool) -> list[Path]:
     """Pictures as SVG and PDF with the note in them, tables as CSV and LaTeX."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in made.figures.items():
-        inscribe(figure, note)
+        inscribe(figure, note, warn=warn)
         files += save(figure, folder, name)
     for name, table in made.tables.items():
         text = io.StringIO()
@@ -144,12 +175,11 @@ def write(folder: Path, made: Presentation, note: str) -> list[Path]:
     return files
 
 
-def inscribe(figure: Any, note: str) -> None:
-    """Above the panels, in lines that fit."""
-    import textwrap
-
-    characters = int(figure.get_figwidth() * 17)
-    figure.suptitle("\n".join(textwrap.wrap(note, characters)), fontsize=8, x=0.01, ha="left", color="#777777")
+def inscribe(figure: Any, note: str, *, warn: bool) -> None:
+    """Above the panels, in lines that fit; in red where the picture proves nothing."""
+    characters = int(figure.get_figwidth() * (15 if warn else 17))
+    style = {"color": VERMILION, "fontweight": "bold"} if warn else {"color": GREY}
+    figure.suptitle("\n".join(textwrap.wrap(note, characters)), fontsize=8, x=0.01, ha="left", **style)
 
 
 def latex(table: Table) -> str:

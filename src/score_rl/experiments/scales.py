@@ -52,7 +52,7 @@ SCALES = {
     scale.name: scale
     for scale in (
         Scale("smoke", 40, (0, 1), 20, 1, 2_000, _TINY, NOTHING.format("Smoke"), points=40, timed=4),
-        Scale("trial", 2_000, (0, 1), 500, 3, 20_000, _NARROW, NOTHING.format("Trial"), points=300, timed=20),
+        Scale("trial", 4_000, (0, 1, 2), 500, 3, 20_000, _NARROW, NOTHING.format("Trial"), points=300, timed=20),
         Scale(
             "day", 300_000, (0, 1, 2, 3, 4), 25_000, 10, None, {},
             "Day scale: 300,000 updates, a third of the paper's million; λ's annealing is as long as the run.",

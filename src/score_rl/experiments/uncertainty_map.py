@@ -19,7 +19,7 @@ from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Req
 from score_rl.fleet.experiment import load
 from score_rl.report.figures import PointMap, contour_maps
 from score_rl.report.paper import paper_dataset
-from score_rl.report.statistics import mean_over_seeds
+from score_rl.report.statistics import Estimate, mean_over_seeds
 
 
 def names(request: Request) -> list[str]:
@@ -92,6 +92,8 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
         features = np.concatenate([observations, actions], axis=1)
         features = (features - features.mean(0)) / (features.std(0) + 1e-6)
         estimate = mean_over_seeds(found)
+        low, high = np.clip([estimate.low, estimate.high], 0, 1)  # Student's interval knows no such bounds
+        estimate = Estimate(estimate.value, float(low), float(high))
         title = f"{task}: AUROC {estimate.value:.2f}"
         maps.append(PointMap(title, embed(features), np.mean(measured, axis=0), marked))
         inside, outside = np.mean(measured, axis=0)[~marked].mean(), np.mean(measured, axis=0)[marked].mean()
