@@ -13,13 +13,13 @@ from score_rl.report.statistics import AGGREGATES, aggregates, comparable, profi
 from score_rl.report.tables import ScoreTable, score_table, to_csv, to_latex
 
 METHODS = ("score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl")  # the paper's order
-SMALL_METHODS = ("score", "td3-bc", "cql")
+SMALL_METHODS = {"smoke": ("score", "td3-bc"), "trial": ("score", "td3-bc", "cql")}
 SMALL_DATASETS = ("hopper-medium", "hopper-medium-replay")
 
 
 def plan(request: Request) -> list[Asked]:
     """Methods × the paper's fifteen data sets × seeds."""
-    methods = request.methods or (SMALL_METHODS if request.scale.small else METHODS)
+    methods = request.methods or SMALL_METHODS.get(request.scale.name, METHODS)
     for method in methods:
         if method not in algorithm_names():
             raise unknown_name("method", method, algorithm_names())

@@ -4,8 +4,9 @@ An epoch is the paper's: 1,000 updates, then 10 episodes. Updates are timed over
 warms up; at a small scale fewer are timed and counted up to a thousand, which the table says.
 """
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -40,10 +41,14 @@ def parameters(state: Any) -> int:
     return sum(int(np.prod(leaf.shape)) for leaf in kept)
 
 
-def measure(method: str, dataset: Any, updates: int, episodes: int) -> dict[str, float]:
+def measure(
+    method: str, dataset: Any, updates: int, episodes: int, settings: Mapping[str, Any] | None = None
+) -> dict[str, float]:
     """Seconds for a thousand updates of one run, and for its ten episodes."""
     algorithm = get_algorithm(method)
-    config = make_config(algorithm, preset(method, dataset.name))
+    known = {field.name for field in dataclasses.fields(algorithm.Config)}
+    smaller = {name: value for name, value in (settings or {}).items() if name in known}
+    config = make_config(algorithm, preset(method, dataset.name) | smaller)
     updates = max(1, updates // cycle(algorithm, config)) * cycle(algorithm, config)
     run = Run("timed", algorithm, dataset, 0, config)
     program = FleetProgram([run])
@@ -78,7 +83,9 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
     scale = request.scale
     dataset = load_dataset(request.data([DATASET])[0], transitions=scale.transitions, progress=not request.quiet)
     methods = request.methods or METHODS
-    found = {method: measure(method, dataset, scale.timed, 2 if scale.small else EPISODES) for method in methods}
+    episodes = 2 if scale.small else EPISODES
+    settings = scale.settings if scale.name == "smoke" else {}  # a trial times the real networks, if briefly
+    found = {method: measure(method, dataset, scale.timed, episodes, settings) for method in methods}
     device = jax.local_devices()[0].device_kind
     made = Presentation(numbers={"device": device, "data": dataset.name, "methods": found})
     rows = []
