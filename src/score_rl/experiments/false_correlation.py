@@ -31,7 +31,7 @@ from score_rl.report.figures import INK, styled
 AVENUE, STREET, GREEN_LIGHT, LIGHTS = 0.7, 0.5, 0.75, 3
 FAST, SLOW, BEND, NOISE = 1.0, 0.2, 0.4, 0.05
 DRIVES, TRIES, XI = 300, 4, 0.1  # on the avenue, in the side street; Hoeffding's bound holds with 1 - ξ
-SETS = {"smoke": 5, "trial": 20, "day": 60, "paper": 200}
+SETS = {"smoke": 8, "trial": 40, "day": 60, "paper": 200}
 STEPS = {"smoke": 40, "trial": 3_000}
 FULL_STEPS = 10_000
 SETTINGS = {"hidden": (64, 64), "batch_size": 64}
