@@ -120,8 +120,10 @@ def test_stored_runs_find_their_line():
         return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", 1, 1, {})
 
     variants = [Variant("SCORE"), Variant("without", {"bc_weight": 0.0})]
-    found = matching(variants, [result(bc_weight=0.0), result(), result(bc_weight=0.5), result(beta=0.7)])
-    assert [done.label for done in found] == ["without", "SCORE", "SCORE"]
+    found = matching(variants, [result(bc_weight=0.0), result(), result(bc_weight=0.5)])
+    assert [done.label for done in found] == ["without", "SCORE"]
+    with pytest.raises(InputError, match=r"differ in beta \(0.2, 0.7\)"):
+        matching(variants, [result(), result(beta=0.7)])
 
 
 def test_a_product_is_a_product():

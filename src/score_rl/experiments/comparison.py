@@ -1,7 +1,9 @@
 """The methods side by side: the big table, the aggregates and the profiles, all of the same runs."""
 
+import dataclasses
 from collections.abc import Sequence
 
+from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.errors import unknown_name
 from score_rl.experiments.curves import SCORE, as_json, shown
@@ -28,13 +30,26 @@ def plan(request: Request) -> list[Asked]:
 
 
 def stored(results: Sequence[RunResult]) -> list[Done]:
-    """Kept runs on any of the paper's data sets, under whatever tells them apart."""
-    known = tell_apart([run for run in results if paper_dataset(run.dataset)])
+    """Kept runs on any of the paper's data sets, under whatever tells them apart; ablations are no methods."""
+    known = tell_apart([run for run in results if paper_dataset(run.dataset) and ordinary(run)])
     return [Done(each.method, run) for each in group(known) for run in each.runs]
 
 
+def ordinary(run: RunResult) -> bool:
+    """Whether its settings are its authors', but for what the paper chose for each data set and for schedules."""
+    config = get_algorithm(run.algorithm).Config()
+    usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(run.algorithm, run.dataset)
+    free = ("beta", "bc_decay", "bc_decay_every", "warmup_steps") if run.algorithm == "score" else ("warmup_steps",)
+    told = {name: value for name, value in run.config.items() if name in usual and name not in free}
+    plain = all((list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) == v for n, v in told.items())
+    return plain and run.config.get("beta") != 0.0
+
+
 def groups_of(done: Sequence[Done]) -> list[Group]:
-    return group(tell_apart([run.result for run in done]))
+    """In the paper's order, then whatever else there is."""
+    places = {name: place for place, name in enumerate(METHODS)}
+    ordered = sorted(done, key=lambda run: places.get(run.result.algorithm, len(places)))
+    return group(tell_apart([run.result for run in ordered]))
 
 
 def unfinished(done: Sequence[Done]) -> list[str]:

@@ -51,7 +51,8 @@ def draw(labels: Sequence[str], second: str, done: Sequence[Done]) -> Presentati
         first = SCORE if any(SCORE in run.result.curves for run in here) else RETURN
         for metric in (first, second):
             lines = [series(label, metric, [run.result for run in here if run.label == label]) for label in labels]
-            panels.append(Panel(dataset, QUANTITIES[metric], [line for line in lines if line is not None]))
+            drawn = [line for line in lines if line is not None]
+            panels.append(Panel(dataset, QUANTITIES[metric], drawn, logarithmic=metric == UNCERTAINTY))
         for label in labels:
             mine = [run.result for run in here if run.label == label]
             if not mine:

@@ -90,16 +90,28 @@ def rebuild(
 ) -> dict[str, tuple[Path, Presentation]]:
     """From kept tables, without training."""
     check_tools()
-    results = gather([folder])
+    results = [run for run in once(gather([folder])) if _picked(request, run)]
     made = {}
     for experiment in experiments:
         if experiment.stored is None:
             raise InputError(f"{experiment.name} cannot be rebuilt from kept tables; run it without --from-stored.")
-        done = [run for run in experiment.stored(results) if _picked(request, run.result)]
+        done = experiment.stored(results)
         if not done:
             raise InputError(f"{folder} holds no run that {experiment.name} could show; run it without --from-stored.")
-        made[experiment.name] = _make(experiment, request, done, "stored", say)
+        path, result = _make(experiment, request, done, "stored", say)
+        if len(done) < len(results):
+            result.remarks.append(f"{len(results) - len(done)} other kept runs below {folder} are not part of this.")
+        made[experiment.name] = path, result
     return made
+
+
+def once(results: Sequence[RunResult]) -> list[RunResult]:
+    """Runs that several experiments kept, one of each."""
+    found: dict[str, RunResult] = {}
+    for run in results:
+        what = [run.algorithm, run.dataset, run.data.get("checksum"), run.config, run.seed, run.steps]
+        found.setdefault(json.dumps(what, sort_keys=True, default=str), run)
+    return list(found.values())
 
 
 def _picked(request: Request, run: RunResult) -> bool:
@@ -137,7 +149,7 @@ def _make(
     files = write(folder, made, note, warn=request.scale.small and not from_stored)
     results = [run.result for run in done]
     if results:
-        store_results(results, folder / "runs", experiment.metrics, None)
+        store_results(results, folder / "runs", experiment.metrics, spacing(results))
     result = {
         "format": FORMAT,
         "experiment": experiment.name,
@@ -154,6 +166,18 @@ def _make(
     }
     write_whole(folder / "result.json", (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())
     return folder, made
+
+
+def spacing(results: Sequence[RunResult], points: int = 60) -> int | None:
+    """Updates between the points of a curve that are kept: about so many, and every evaluation among them."""
+    found = set()
+    for run in results:
+        log, judged, steps = (run.request.get(name) for name in ("log_every", "eval_every", "steps"))
+        if not log or not judged or not steps:
+            return None
+        fitting = [n for n in range(log, judged + 1, log) if judged % n == 0]
+        found.add(next((n for n in fitting if n >= steps / points), judged))
+    return found.pop() if len(found) == 1 else None
 
 
 def write(folder: Path, made: Presentation, note: str, *, warn: bool) -> list[Path]:

@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -228,9 +228,12 @@ def product(request: Request, variants: Sequence[Variant], datasets: Sequence[st
 
 
 def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[Done]:
-    """Kept runs with the line they belong to: those that agree in every setting that tells the lines apart."""
+    """Kept runs with the line they belong to: those that agree in every setting that tells the lines apart.
+
+    A figure compares nothing else, so what is found on a data set must agree in everything else.
+    """
     touched = {name for variant in variants for name in variant.settings}
-    found = []
+    found: list[Done] = []
     for result in results:
         for variant in variants:
             if result.algorithm != variant.algorithm:
@@ -241,7 +244,24 @@ def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[
                 _plain(result.config.get(name, getattr(defaults, name))) == _plain(v) for name, v in expected.items()
             ):
                 found.append(Done(variant.label, result))
+    for dataset in dict.fromkeys(done.result.dataset for done in found):
+        here = [done.result for done in found if done.result.dataset == dataset]
+        for name, values in _differences(here, touched).items():
+            raise InputError(
+                f"the kept runs on {dataset} differ in {name} ({', '.join(values)}), which this figure does not "
+                "compare; pick with --steps or --seeds, or name a folder with fewer results."
+            )
     return found
+
+
+def _differences(results: Sequence[RunResult], touched: Collection[str]) -> dict[str, list[str]]:
+    """What these runs disagree in, but for the seed and the settings that are compared."""
+    seen: dict[str, dict[str, None]] = {}
+    for result in results:
+        facts = {"updates": result.steps, "data": str(result.data.get("checksum"))[:8]}
+        for name, value in {**facts, **{k: v for k, v in result.config.items() if k not in touched}}.items():
+            seen.setdefault(name, {})[str(_plain(value))] = None
+    return {name: list(values) for name, values in seen.items() if len(values) > 1}
 
 
 def _plain(value: Any) -> Any:

@@ -134,6 +134,13 @@ def _bars(found: dict[str, dict[str, float]], device: str) -> Any:
     return draw()
 
 
+def note(request: Request) -> str:
+    timed = f"{request.scale.timed:,} updates and their warm-up were timed on this machine."
+    return f"{request.scale.name.capitalize()} scale: {timed} " + (
+        "Too few to be exact: this shows that it works and proves nothing." if request.scale.small else ""
+    )
+
+
 def plan(request: Request) -> list[Asked]:
     return []
 
@@ -145,6 +152,7 @@ EXPERIMENTS = (
         "SCORE has more parameters than CQL and a sixth of PBRL's, and needs half of CQL's time and a third of PBRL's.",
         plan,
         present,
+        note=note,
         cost=lambda request: f"{len(request.methods or METHODS)} × {2 * request.scale.timed:,}",
     ),
 )

@@ -69,6 +69,12 @@ def embed(features: Float[np.ndarray, "points features"]) -> Float[np.ndarray, "
     return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(features)
 
 
+def smoothed(plane: Float[np.ndarray, "points 2"], values: Float[np.ndarray, " points"], near: int = 10) -> np.ndarray:
+    """The mean over the nearest points of the plane: a contour, not a mosaic. Only for the eye."""
+    distances = ((plane[:, None] - plane[None]) ** 2).sum(-1)
+    return values[np.argsort(distances, axis=1)[:, :near]].mean(axis=1)
+
+
 def present(request: Request, done: Sequence[Done]) -> Presentation:
     made, maps, rows = Presentation(), [], []
     chosen = names(request)
@@ -95,7 +101,8 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
         low, high = np.clip([estimate.low, estimate.high], 0, 1)  # Student's interval knows no such bounds
         estimate = Estimate(estimate.value, float(low), float(high))
         title = f"{task}: AUROC {estimate.value:.2f}"
-        maps.append(PointMap(title, embed(features), np.mean(measured, axis=0), marked))
+        plane = embed(features)
+        maps.append(PointMap(title, plane, smoothed(plane, np.mean(measured, axis=0)), marked))
         inside, outside = np.mean(measured, axis=0)[~marked].mean(), np.mean(measured, axis=0)[marked].mean()
         rows.append((task, shown(estimate, 3), f"{inside:.3f}", f"{outside:.3f}", f"{len(runs)}"))
         made.numbers[task] = {
@@ -104,7 +111,9 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
         }  # fmt: skip
     if not maps:
         raise InputError("no run of uncertainty-map finished, so there is nothing to show.")
-    made.figures["map"] = contour_maps(maps, "u(s, a)", "medium-replay (training data)", "expert (never seen)")
+    made.figures["map"] = contour_maps(
+        maps, "u(s, a), mean of 10 neighbours", "medium-replay (training data)", "expert (never seen)"
+    )
     columns = ("task", "AUROC [95 % interval]", "mean u, medium-replay", "mean u, expert", "seeds")
     made.tables["auroc"] = Table("How well u tells the expert's pairs from the data's", columns, rows)
     return made
