@@ -512,6 +512,8 @@ def experiment_command(arguments: Sequence[str]) -> int:
         raise InputError("say which experiment; `score experiment list` shows the names.")
     names = list(EXPERIMENTS) if asked.names == ("all",) else list(dict.fromkeys(asked.names))
     chosen = [get_experiment(name) for name in names]
+    if asked.methods and not any(experiment.compares for experiment in chosen):
+        raise InputError(f"--methods is for experiments that compare methods, and {', '.join(names)} compares none.")
     if asked.steps is not None and asked.steps < 2:
         raise InputError(f"--steps is {asked.steps}; it must be 2 or more.")
     request = Request(

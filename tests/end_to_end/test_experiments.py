@@ -138,6 +138,7 @@ def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
         (("sweep-beta", "--scale", "month"), "trial, day or paper"),
         (("sweep-beta", "--source", "minari"), "neither replica nor d4rl"),
         (("main-table", "--methods", "dqn"), "unknown method"),
+        (("sweep-beta", "--methods", "cql"), "compares none"),
         (("sweep-beta", "--steps", "1"), "2 or more"),
         (("uncertainty-map", "--datasets", "hopper-medium"), "medium-replay"),
         (("runtime", "--from-stored", "."), "cannot be rebuilt"),

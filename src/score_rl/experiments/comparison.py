@@ -158,6 +158,7 @@ EXPERIMENTS = (
         plan,
         main_table,
         stored=stored,
+        compares=True,
     ),
     Experiment(
         "aggregates",
@@ -166,6 +167,7 @@ EXPERIMENTS = (
         plan,
         aggregate,
         stored=stored,
+        compares=True,
     ),
     Experiment(
         "profiles",
@@ -174,5 +176,6 @@ EXPERIMENTS = (
         plan,
         profile,
         stored=stored,
+        compares=True,
     ),
 )

@@ -31,7 +31,7 @@ from score_rl.report.figures import INK, styled
 AVENUE, STREET, GREEN_LIGHT, LIGHTS = 0.7, 0.5, 0.75, 3
 FAST, SLOW, BEND, NOISE = 1.0, 0.2, 0.4, 0.05
 DRIVES, TRIES, XI = 300, 4, 0.1  # on the avenue, in the side street; Hoeffding's bound holds with 1 - ξ
-SETS = {"smoke": 8, "trial": 40, "day": 60, "paper": 200}
+SETS = {"smoke": 8, "trial": 30, "day": 60, "paper": 200}
 STEPS = {"smoke": 40, "trial": 3_000}
 FULL_STEPS = 10_000
 SETTINGS = {"hidden": (64, 64), "batch_size": 64}
@@ -45,7 +45,7 @@ VARIANTS = (
     Variant("CQL", algorithm="cql"),
     Variant("BC", algorithm="bc"),
 )
-FEW = VARIANTS[:3]  # at the smallest scale
+FEWER = {"smoke": VARIANTS[:3], "trial": [variant for variant in VARIANTS if variant.algorithm != "cql"]}
 
 
 def true_value(actions: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
@@ -116,7 +116,7 @@ def prepare(request: Request) -> None:
 def plan(request: Request) -> list[Asked]:
     steps = request.steps or STEPS.get(request.scale.name, FULL_STEPS)
     asked = []
-    for variant in FEW if request.scale.name == "smoke" else VARIANTS:
+    for variant in FEWER.get(request.scale.name, VARIANTS):
         known = {field.name for field in dataclasses.fields(get_algorithm(variant.algorithm).Config)}
         small = {name: value for name, value in SETTINGS.items() if name in known}
         if "bc_decay_every" in known:

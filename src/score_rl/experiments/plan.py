@@ -213,6 +213,7 @@ class Experiment:
     metrics: tuple[str, ...] = ("evaluation/score", "evaluation/return")  # kept beside the result
     prepare: Callable[[Request], None] = lambda request: None  # before its runs can be told
     stored: Callable[[Sequence[RunResult]], list[Done]] | None = None  # its runs among kept ones
+    compares: bool = False  # whether --methods means anything to it
     cost: Callable[[Request], str] | None = None  # where it is not a number of runs
     note: Callable[[Request], str] | None = None  # what may be concluded, where the scale and source do not say it
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from score_rl.errors import Stopped
 from score_rl.experiments.plan import FILES, Wanted, data_identity, run_key
 from score_rl.fleet.experiment import resume, train
 from score_rl.fleet.store import Folder
@@ -87,31 +88,42 @@ def ready(pool: Path, wanted: Sequence[Wanted], *, quiet: bool, say: Any) -> dic
     there = sum(key in stored and stored[key].ended for key in keys)
     if there:
         say(f"{there} of {len(keys)} runs are there already.")
-    for folder in dict.fromkeys(stored[key].folder for key in keys if key in stored and not stored[key].ended):
-        say(f"Going on with {folder} ...")
-        resume(folder, tensorboard=False, quiet=quiet)
-    missing = list(blocks([run for run in wanted if run.key() not in stored]))
-    for number, block in enumerate(missing):
-        first = block.runs[0]
-        what = f"{len(block.runs)} runs of {first.algorithm} for {first.steps:,} updates"
-        say(f"Fleet {number + 1} of {len(missing)}: {what} ({pool / block.name})")
-        train(
-            list(block.datasets),
-            algorithm=first.algorithm,
-            seeds=block.seeds,
-            variants=_told_apart(block.variants),
-            config=_shared(block.variants),
-            steps=first.steps,
-            eval_every=first.eval_every,
-            eval_episodes=first.eval_episodes,
-            log_every=first.log_every,
-            transitions=first.transitions,
-            environment=first.environment,
-            out=pool / block.name,
-            tensorboard=False,
-            quiet=quiet,
-        )
-    return stored_runs(pool) if missing or there < len(keys) else stored
+    if there == len(keys):
+        return stored
+    try:
+        for folder in dict.fromkeys(stored[key].folder for key in keys if key in stored and not stored[key].ended):
+            say(f"Going on with {folder} ...")
+            resume(folder, tensorboard=False, quiet=quiet)
+        missing = list(blocks([run for run in wanted if run.key() not in stored]))
+        for number, block in enumerate(missing):
+            first = block.runs[0]
+            what = f"{len(block.runs)} runs of {first.algorithm} for {first.steps:,} updates"
+            say(f"Fleet {number + 1} of {len(missing)}: {what} ({pool / block.name})")
+            train_block(block, pool / block.name, quiet=quiet)
+    except Stopped as stopped:
+        said = str(stopped).partition(";")[0]
+        raise Stopped(f"{said}; call the same command again to go on.") from None
+    return stored_runs(pool)
+
+
+def train_block(block: Block, out: Path, *, quiet: bool) -> None:
+    first = block.runs[0]
+    train(
+        list(block.datasets),
+        algorithm=first.algorithm,
+        seeds=block.seeds,
+        variants=_told_apart(block.variants),
+        config=_shared(block.variants),
+        steps=first.steps,
+        eval_every=first.eval_every,
+        eval_episodes=first.eval_episodes,
+        log_every=first.log_every,
+        transitions=first.transitions,
+        environment=first.environment,
+        out=out,
+        tensorboard=False,
+        quiet=quiet,
+    )
 
 
 def _shared(variants: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -153,6 +153,7 @@ EXPERIMENTS = (
         plan,
         present,
         note=note,
+        compares=True,
         cost=lambda request: f"{len(request.methods or METHODS)} × {2 * request.scale.timed:,}",
     ),
 )
