@@ -16,8 +16,11 @@ MAY_USE = {
     "algorithms": {"errors", "nets", "data", "envs"},
     "judge": {"errors", "envs", "data", "algorithms", "nets"},
     "fleet": {"errors", "envs", "data", "nets", "algorithms", "judge"},
-    "theory": {"errors"},
-    "cli": {"errors", "data", "algorithms", "judge", "fleet", "theory", "envs"},
+    "drawing": {"errors"},
+    "report": {"errors", "envs", "algorithms", "fleet", "drawing"},
+    "experiments": {"errors", "envs", "data", "nets", "algorithms", "judge", "fleet", "drawing", "report"},
+    "theory": {"errors", "drawing"},
+    "cli": {"errors", "data", "algorithms", "judge", "fleet", "report", "experiments", "theory", "envs"},
     "__init__": {"errors", "data", "fleet"},
 }
 

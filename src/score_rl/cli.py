@@ -19,6 +19,7 @@ from score_rl.errors import InputError, Stopped
 
 OUT = Console(highlight=False)
 T = TypeVar("T")
+MOST_ROWS = 60  # of a table in the terminal; longer ones are in their file
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 
 
@@ -209,6 +210,40 @@ def evaluate_command(arguments: Sequence[str]) -> int:
                 f"{numbers['episode_length']:.0f}",
             )
     OUT.print(table)
+    return 0
+
+
+# -- report ----------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportArguments:
+    """Make a page of stored runs: scores beside the paper's, curves, aggregates, run time, provenance.
+
+    Nothing is trained. The page opens in any browser, without a network; beside it lie its figures (SVG, PDF),
+    its tables (CSV, LaTeX) and the files it was made of. Runs that still train are shown as they stand: call it
+    again for news. Runs that failed, diverged or are missing are listed, and are in no mean.
+
+    Examples:
+      score report runs --out page
+      score report runs/hopper runs/walker2d --out page
+    """
+
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Folders that training wrote, or folders above them."""
+    out: Path
+    """Folder of the page; new, empty, or an earlier report, which is replaced."""
+
+
+def report_command(arguments: Sequence[str]) -> int:
+    asked = _parse(ReportArguments, arguments, "score report")
+    if not asked.runs:
+        raise InputError("score report needs at least one folder of runs, such as: score report runs --out page.")
+    with OUT.status("Reading the runs ...") as status:
+        from score_rl.report.page import write_report
+
+        page = write_report(asked.runs, asked.out, say=lambda message: status.update(escape(message)))
+    OUT.print(f"Page: {page}", soft_wrap=True, markup=False)
     return 0
 
 
@@ -403,13 +438,140 @@ def theory_command(arguments: Sequence[str]) -> int:
     return 0
 
 
+# -- experiment ------------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class ExperimentList:
+    """List the paper's tables and figures, each with its cost as runs × updates at every scale."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ExperimentRun:
+    """Make tables and figures of the paper: train what they need, draw, tabulate, store.
+
+    Several names share their runs: what more than one needs is trained once, and settings that allow it train as
+    one compiled program. Call it again to go on after an interruption; what is finished is not trained again.
+
+    Examples:
+      score experiment run sweep-beta
+      score experiment run ablation-bc ablation-pessimism sweep-beta --scale day
+      score experiment run main-table --methods score td3-bc --datasets hopper-medium --scale paper --source d4rl
+      score experiment run ablation-constraint --source my_hopper_log.hdf5
+      score experiment run main-table aggregates profiles --from-stored benchmarks/results
+      score experiment run all --scale day --plan
+    """
+
+    names: Annotated[tuple[str, ...], tyro.conf.Positional]
+    """Names from `score experiment list`, or all."""
+    scale: str = "trial"
+    """trial: minutes on two cores, proves nothing. day: hours on a GPU. paper: the full protocol."""
+    source: tuple[str, ...] = ("replica",)
+    """replica (recorded on this machine), d4rl (downloaded), or HDF5 files of your own."""
+    out: Path = Path("experiments")
+    """Folder for results, with the trained fleets in fleets/ below it."""
+    from_stored: Path | None = None
+    """Rebuild from kept results below this folder, without training; benchmarks/results where none is named."""
+    methods: tuple[str, ...] = ()
+    """Only these, for the experiments that compare methods."""
+    datasets: tuple[str, ...] = ()
+    """Other data sets than the experiment's own, such as walker2d-medium."""
+    seeds: tuple[int, ...] = ()
+    """Other seeds than the scale's."""
+    steps: int | None = None
+    """Another number of updates than the scale's."""
+    plan: bool = False
+    """Only say which fleets would be trained."""
+    quiet: bool = False
+    """Print only the results."""
+
+
+EXPERIMENT_COMMANDS: dict[str, type] = {"list": ExperimentList, "run": ExperimentRun}
+
+
+def experiment_command(arguments: Sequence[str]) -> int:
+    asked = _subcommand("experiment", EXPERIMENT_COMMANDS, _with_default_folder(arguments))
+    from score_rl.experiments.execution import cost, overview, rebuild, run
+    from score_rl.experiments.plan import Request
+    from score_rl.experiments.registry import EXPERIMENTS, get_experiment
+    from score_rl.experiments.scales import SHOWN, get_scale
+
+    if isinstance(asked, ExperimentList):
+        table = Table(
+            title="runs × updates at each scale; runs shared by several are trained once", title_justify="left"
+        )
+        table.add_column("name", no_wrap=True)
+        table.add_column("in the paper")
+        for scale in SHOWN:
+            table.add_column(scale, justify="right")
+        for experiment in EXPERIMENTS.values():
+            costs = [cost(experiment, Request(get_scale(scale))) for scale in SHOWN]
+            table.add_row(experiment.name, escape(experiment.paper), *costs)
+        OUT.print(table)
+        OUT.print("Run one: score experiment run NAME [--scale trial|day|paper] [--source replica|d4rl|FILES]")
+        return 0
+    if not asked.names:
+        raise InputError("say which experiment; `score experiment list` shows the names.")
+    names = list(EXPERIMENTS) if asked.names == ("all",) else list(dict.fromkeys(asked.names))
+    chosen = [get_experiment(name) for name in names]
+    if asked.methods and not any(experiment.compares for experiment in chosen):
+        raise InputError(f"--methods is for experiments that compare methods, and {', '.join(names)} compares none.")
+    if asked.steps is not None and asked.steps < 2:
+        raise InputError(f"--steps is {asked.steps}; it must be 2 or more.")
+    request = Request(
+        get_scale(asked.scale), asked.source, asked.out, asked.methods, asked.datasets, asked.seeds, asked.steps,
+        asked.quiet,
+    )  # fmt: skip
+    console = Console(stderr=True, highlight=False)
+
+    def say(message: str) -> None:
+        if not asked.quiet:
+            console.print(escape(message), soft_wrap=True)
+
+    if asked.plan:
+        OUT.print(_as_table(overview(chosen, request)))
+        return 0
+    made = rebuild(chosen, request, asked.from_stored, say) if asked.from_stored else run(chosen, request, say)
+    for experiment in chosen:
+        folder, result = made[experiment.name]
+        for found in result.tables.values():
+            if len(found.rows) > MOST_ROWS:
+                continue
+            OUT.print(_as_table(found, f"{experiment.name}: "))
+        for remark in result.remarks:
+            OUT.print(escape(remark), soft_wrap=True)
+        if asked.from_stored is None and request.scale.small:
+            OUT.print(request.scale.proves, soft_wrap=True)
+        OUT.print(f"Result folder: {folder}", soft_wrap=True)
+    return 0
+
+
+def _as_table(found: Any, before: str = "") -> Table:
+    table = Table(*map(escape, found.columns), title=escape(before + found.title), title_justify="left")
+    for row in found.rows:
+        table.add_row(*(escape(str(cell)) for cell in row))
+    return table
+
+
+def _with_default_folder(arguments: Sequence[str]) -> list[str]:
+    """`--from-stored` without a folder means the results that a checkout of this project holds."""
+    given = list(arguments)
+    if "--from-stored" in given:
+        place = given.index("--from-stored") + 1
+        if place == len(given) or given[place].startswith("--"):
+            given.insert(place, "benchmarks/results")
+    return given
+
+
 # -- all of them -----------------------------------------------------------------------------------------------------
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (train_command, "train policies from recorded data and judge them"),
     "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
+    "report": (report_command, "make a page of stored runs: tables, curves, statistics, provenance"),
     "data": (data_command, "list, show, build, check and re-collect data sets"),
     "algorithms": (algorithms_command, "list the algorithms and their settings"),
+    "experiment": (experiment_command, "make the paper's tables and figures"),
     "theory": (theory_command, "check the paper's statements on small problems"),
 }
 

@@ -18,13 +18,20 @@ from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import Run
 
 NAMES = algorithm_names()
+# SCORE's ablations change what is computed and stored: they make the same promises.
+VARIANTS = {
+    "score (fix)": ("score", {"constraint": "fix"}),
+    "score (mmd, both penalties)": ("score", {"constraint": "mmd", "penalty": "here+next", "next_beta": 0.2}),
+    "score (dropout)": ("score", {"uncertainty": "dropout"}),
+    "score (min-q, no constraint)": ("score", {"uncertainty": "min-q", "constraint": "none"}),
+}
 CHARACTERISTICS = {"policy-constrained", "value-penalised", "uncertainty-aware", "OOD sampling", "model-based"}
 OBSERVATIONS, ACTIONS = 11, 3  # hopper's
 WINDOW = 12  # updates; a multiple of every cycle
 # Whatever costs time and changes no promise, where an algorithm has such a setting.
 SMALL = {
     "hidden": (32, 32), "vae_hidden": (32, 32), "batch_size": 32, "critics": 3, "ood_actions": 3, "target_samples": 3,
-    "acting_samples": 10, "passes": 5, "warmup_steps": 5, "sampled_actions": 3,
+    "acting_samples": 10, "passes": 5, "dropout_passes": 3, "warmup_steps": 5, "sampled_actions": 3,
     "rollouts": 16, "rollout_every": 6, "models": 3, "elites": 2, "dynamics_hidden": (16, 16, 16, 16), "paths": 4,
     "horizon": 6, "fisher_iterations": 4,
 }  # fmt: skip
@@ -65,7 +72,8 @@ class Trained:
     """
 
     def __init__(self, name):
-        self.run = run_of(name, 3)
+        name, self.settings = VARIANTS.get(name, (name, {}))
+        self.run = run_of(name, 3, **self.settings)
         self.algorithm, self.config = self.run.algorithm, self.run.config
         self.program = FleetProgram([self.run])
         self.shapes = self.program.state_shapes()
@@ -92,7 +100,7 @@ def observations(rows=7, spread=1.0, seed=1):
     return np.random.default_rng(seed).normal(0, spread, (rows, OBSERVATIONS)).astype(np.float32)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES, *VARIANTS])
 def subject(request):
     return trained(request.param)
 
@@ -191,7 +199,7 @@ def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject):
 def test_a_run_alone_and_among_eight_others_is_the_same_run(subject):
     name, place = subject.algorithm.name, 4
     varied = {"discount": 0.9} if hasattr(subject.config, "discount") else {}
-    others = [run_of(name, 10 + seed, **varied) for seed in range(8)]
+    others = [run_of(name, 10 + seed, **varied, **subject.settings) for seed in range(8)]
     program = FleetProgram([*others[:place], subject.run, *others[place:]])
     state, metrics = program.init(), {}
     for number in range(2):

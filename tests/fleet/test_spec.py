@@ -32,6 +32,28 @@ def test_runs_are_the_product_and_have_their_own_names():
     assert all(run.config.hidden == (8, 8) for run in runs)
 
 
+def test_variants_go_over_the_product_and_name_their_runs():
+    spec = dataclasses.replace(
+        SPEC, seeds=(0,), settings={"alpha": (1.0, 2.0)}, variants=({}, {"beta": 0.0}, {"alpha": 3.0, "hidden": (4, 4)})
+    )
+    assert ExperimentSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    spec = dataclasses.replace(spec, settings={"critics": (3,)})
+    runs = expand_runs(spec, get_algorithm("score"), [recording()])
+    assert [run.id for run in runs] == ["noise_seed=0", "noise_beta=0.0_seed=0", "noise_alpha=3.0_hidden=4x4_seed=0"]
+    assert [(r.config.beta, r.config.alpha, r.config.critics) for r in runs] == [
+        (0.2, 2.5, 3),
+        (0.0, 2.5, 3),
+        (0.2, 3.0, 3),
+    ]
+    assert runs[2].config.hidden == (4, 4)
+
+
+def test_what_was_stored_before_there_were_variants_still_opens():
+    stored = SPEC.to_json()
+    del stored["variants"]
+    assert ExperimentSpec.from_json(stored) == SPEC
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -43,6 +65,8 @@ def test_runs_are_the_product_and_have_their_own_names():
         ({"seeds": ()}, "at least one"),
         ({"physics": "moon"}, "d4rl or stock"),
         ({"settings": {"beta": (0.1, 0.1)}}, "twice"),
+        ({"variants": ()}, "variants is empty"),
+        ({"variants": ({"beta": 0.1}, {"beta": 0.1})}, "two variants are the same"),
     ],
 )
 def test_senseless_requests_are_refused(change, message):

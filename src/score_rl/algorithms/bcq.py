@@ -1,7 +1,7 @@
 r"""BCQ: batch-constrained Q-learning (Fujimoto, Meger and Precup, 2019).
 
-A conditional VAE learns which actions the data takes in a state (`nets/vae.py`). The policy is a choice: candidates
-â from the VAE, each moved by at most Φ by a perturbation network ξ, and the critic picks the best.
+A conditional VAE learns which actions the data takes in a state (`algorithms/behaviour.py`). The policy is a choice:
+candidates â from the VAE, each moved by at most Φ by a perturbation network ξ, and the critic picks the best.
 
     ξ(s, â) = clip(â + Φ·tanh(net(s, â)), ±1)
     y = r + γ·(1 - terminal)·max_j [λ·min_i Q'_i(s', ξ'(s', â_j)) + (1 - λ)·max_i Q'_i(s', ξ'(s', â_j))],  j = 1..n
@@ -20,11 +20,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.behaviour import acting_noise, candidates, fit
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
 from score_rl.nets.noise import standard_normal
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
-from score_rl.nets.vae import ActionVAE, vae_loss
+from score_rl.nets.vae import ActionVAE
 
 
 @config
@@ -77,24 +78,11 @@ class Policy(NamedTuple):
     vae: ActionVAE
 
 
-def candidates(
-    config: Config,
-    vae: ActionVAE,
-    actor: Perceptron,
-    observations: Float[Array, "batch observation"],
-    noise: Float[Array, "samples batch latent"],
-) -> Float[Array, "samples batch action"]:
-    """ξ(s, â) for proposals â of the VAE; `noise` is standard normal."""
-    proposed = jnp.tanh(vae.propose(observations, noise))
-    moved = config.perturbation * jnp.tanh(on_many(actor, observations, proposed))
-    return jnp.clip(proposed + moved, -1, 1)
-
-
 def critic_loss(
     critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "samples batch latent"]
 ) -> tuple[Float[Array, ""], Metrics]:
     """The sum of both critics' errors."""
-    next_actions = candidates(config, state.vae, state.target_actor, batch.next_observations, noise)
+    next_actions = candidates(state.vae, state.target_actor, batch.next_observations, noise, config.perturbation)
     next_values = values_of_many(state.target_critics, batch.next_observations, next_actions)
     best = soft_clipped(next_values, config.soft_clipping).max(axis=0)
     targets = batch.rewards + config.discount * (1 - batch.terminals) * best
@@ -106,7 +94,7 @@ def critic_loss(
 def actor_loss(
     actor: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "one batch latent"]
 ) -> tuple[Float[Array, ""], Metrics]:
-    actions = candidates(config, state.vae, actor, batch.observations, noise)[0]
+    actions = candidates(state.vae, actor, batch.observations, noise, config.perturbation)[0]
     q = member(state.critics, 0)(jnp.concatenate([batch.observations, actions], axis=-1)).mean()
     return -q, {"q_policy": q}
 
@@ -117,10 +105,15 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
     shapes = (shape, (config.target_samples, *shape), (1, *shape))
     vae_noise, critic_noise, actor_noise = standard_normal(key, shapes, batch.actions.dtype)
 
-    gradients, metrics = jax.grad(vae_loss, has_aux=True)(
-        state.vae, batch.observations, batch.actions, vae_noise, config.kl_weight
+    vae, optimiser, metrics = fit(
+        state.vae,
+        state.vae_optimiser,
+        batch.observations,
+        batch.actions,
+        vae_noise,
+        config.kl_weight,
+        config.vae_learning_rate,
     )
-    vae, optimiser = adam_step(state.vae, gradients, state.vae_optimiser, config.vae_learning_rate)
     state = state._replace(vae=vae, vae_optimiser=optimiser)
 
     gradients, more = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, critic_noise)
@@ -167,12 +160,8 @@ def act(
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
     """The best of many candidates. Without a key every state gets the same latents: π is then a function of s."""
-    rows = 1 if key is None else len(observations)
-    noise = jax.random.normal(
-        jax.random.key(0) if key is None else key, (config.acting_samples, rows, policy.vae.latent), observations.dtype
-    )
-    noise = jnp.broadcast_to(noise, (config.acting_samples, len(observations), policy.vae.latent))
-    actions = candidates(config, policy.vae, policy.actor, observations, noise)
+    noise = acting_noise(key, config.acting_samples, len(observations), policy.vae.latent, observations.dtype)
+    actions = candidates(policy.vae, policy.actor, observations, noise, config.perturbation)
     return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])
 
 

@@ -1,7 +1,7 @@
 r"""BEAR: bootstrapping error accumulation reduction (Kumar et al., 2019).
 
 A stochastic policy may leave the data's density but not its support: the MMD between its actions and those of a
-VAE of the data (`nets/vae.py`, `nets/mmd.py`) is held below ε by a multiplier α = exp(log α), moved by dual ascent.
+VAE of the data (`algorithms/behaviour.py`) is held below ε by a multiplier α = exp(log α), moved by dual ascent.
 
     y = r + γ·(1 - terminal)·max_j [λ·min_i Q'_i(s', a'_j) + (1 - λ)·max_i Q'_i(s', a'_j)],    a'_j ~ π(s')
     L(Q_i) = E[(Q_i(s, a) - y)²]
@@ -20,17 +20,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.behaviour import acting_noise, action_and_mmd, ascend, distribution, fit
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
 from score_rl.nets.initialisation import rlkit_start
-from score_rl.nets.mmd import mmd
 from score_rl.nets.noise import standard_normal
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
-from score_rl.nets.squashed_gaussian import SquashedGaussian
-from score_rl.nets.vae import ActionVAE, vae_loss
-
-LOG_STD_RANGE = (-5.0, 2.0)  # published code
-LOG_ALPHA_RANGE = (-5.0, 10.0)  # published code
+from score_rl.nets.vae import ActionVAE
 
 
 @config
@@ -112,17 +108,17 @@ def draw_noise(config: Config, state: State, batch: Batch, key: PRNGKeyArray) ->
     return Noise(*standard_normal(key, shapes, batch.actions.dtype))
 
 
-def distribution(actor: Perceptron, observations: Float[Array, "batch observation"]) -> SquashedGaussian:
-    """π(s), over actions within ±1."""
-    return SquashedGaussian.from_output(actor(observations), LOG_STD_RANGE)
-
-
 def clone_behaviour(config: Config, state: State, batch: Batch, noise: Noise) -> tuple[State, Metrics]:
     """One step of the VAE."""
-    gradients, metrics = jax.grad(vae_loss, has_aux=True)(
-        state.vae, batch.observations, batch.actions, noise.vae, config.kl_weight
+    vae, optimiser, metrics = fit(
+        state.vae,
+        state.vae_optimiser,
+        batch.observations,
+        batch.actions,
+        noise.vae,
+        config.kl_weight,
+        config.vae_learning_rate,
     )
-    vae, optimiser = adam_step(state.vae, gradients, state.vae_optimiser, config.vae_learning_rate)
     return state._replace(vae=vae, vae_optimiser=optimiser), metrics
 
 
@@ -148,9 +144,9 @@ def actions_and_mmd(
     actor: Perceptron, config: Config, state: State, batch: Batch, noise: Noise
 ) -> tuple[Float[Array, "batch action"], Float[Array, " batch"]]:
     """a_1, and MMD(s) of all n actions before their tanh."""
-    latent_actions = distribution(actor, batch.observations).latent(noise.actions)
-    proposed = state.vae.propose(batch.observations, noise.proposals)
-    return jnp.tanh(latent_actions[0]), mmd(proposed, latent_actions, config.mmd_kernel, config.mmd_sigma)
+    return action_and_mmd(
+        state.vae, actor, batch.observations, noise.actions, noise.proposals, config.mmd_kernel, config.mmd_sigma
+    )
 
 
 def lagrangian(
@@ -179,13 +175,14 @@ def move(
         state.critics, critic_gradients, state.critic_optimiser, config.critic_learning_rate
     )
     actor, actor_optimiser = adam_step(state.actor, actor_gradients, state.actor_optimiser, config.actor_learning_rate)
-    slope = -jnp.exp(state.log_alpha) * (mmd - config.mmd_threshold)
-    log_alpha, alpha_optimiser = adam_step(state.log_alpha, slope, state.alpha_optimiser, config.alpha_learning_rate)
+    log_alpha, alpha_optimiser = ascend(
+        state.log_alpha, state.alpha_optimiser, mmd, config.mmd_threshold, config.alpha_learning_rate
+    )
     return state._replace(
         actor=actor,
         critics=critics,
         target_critics=move_towards(state.target_critics, critics, config.tau),
-        log_alpha=jnp.clip(log_alpha, *LOG_ALPHA_RANGE),
+        log_alpha=log_alpha,
         actor_optimiser=actor_optimiser,
         critic_optimiser=critic_optimiser,
         alpha_optimiser=alpha_optimiser,
@@ -230,10 +227,8 @@ def sampled_actions(
 ) -> Float[Array, "samples batch action"]:
     """Candidates to act by. Without a key every state gets the same noise: π is then a function of s."""
     policy = distribution(actor, observations)
-    size, action = policy.mean.shape
-    shape = (config.acting_samples, 1 if key is None else size, action)
-    noise = jax.random.normal(jax.random.key(0) if key is None else key, shape, observations.dtype)
-    return policy.sample(jnp.broadcast_to(noise, (config.acting_samples, size, action)))
+    rows, width = policy.mean.shape
+    return policy.sample(acting_noise(key, config.acting_samples, rows, width, observations.dtype))
 
 
 def act(

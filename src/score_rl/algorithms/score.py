@@ -17,6 +17,14 @@ then both target networks:
 
 λ starts at `bc_weight` and is multiplied by γ_bc every d_bc updates: behaviour cloning fades out once the
 critics know the data well enough for their disagreement to mean something.
+
+The paper's ablations are settings, each replacing one piece and leaving the others as they are:
+
+    constraint   none: no cloning. fix: a VAE proposes, as in BCQ. mmd: the MMD to a VAE, as in BEAR
+                 (`constraints.py` has both)
+    uncertainty  dropout: u is the standard deviation over passes with dropout, the mean over critics.
+                 min-q: y = r + γ·(1 - terminal)·min_i Q'_i(s', a') for every critic, and no penalty
+    penalty      here+next: Q'_i(s', a') - β'·u'(s', a') in place of Q'_i(s', a'), u' of the target critics
 """
 
 from typing import Literal, NamedTuple
@@ -25,8 +33,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from score_rl.algorithms import constraints
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
 from score_rl.nets.actor_critic import deterministic, smoothed, values
+from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.spectral import normalise_layer, power_iteration
@@ -64,6 +74,25 @@ class Config:
         "mean", "behaviour cloning error over action dimensions: mean (published code) or sum (paper)"
     )
     spectral_norm: bool = setting(False, "spectral normalisation of the critics' middle layer (published code: off)")
+    constraint: Literal["bc", "none", "fix", "mmd"] = setting(
+        "bc", "what keeps π near the data: behaviour cloning (paper), nothing, BCQ's candidates or BEAR's MMD"
+    )
+    uncertainty: Literal["ensemble", "dropout", "min-q"] = setting(
+        "ensemble", "where pessimism comes from: the critics' disagreement (paper), MC dropout, or their minimum"
+    )
+    penalty: Literal["here", "here+next"] = setting(
+        "here", "where u is taken: at (s, a) with weight beta (paper), or also at (s', a') with weight next_beta"
+    )
+    next_beta: float = setting(0.0, "β', weight of u(s', a') with penalty here+next; beta 0 leaves it alone")
+    dropout: float = setting(0.1, "uncertainty dropout: probability that a critic's hidden unit is dropped (UWAC)")
+    dropout_passes: int = setting(10, "uncertainty dropout: passes for a standard deviation (UWAC: 100)")
+    perturbation: float = setting(0.05, "constraint fix: Φ, the furthest a candidate is moved (BCQ)")
+    target_samples: int = setting(10, "constraint fix: candidates in each next state (BCQ)")
+    acting_samples: int = setting(100, "constraints fix and mmd: candidates when acting (BCQ, BEAR)")
+    vae_hidden: tuple[int, ...] = setting((750, 750), "constraints fix and mmd: widths of the VAE (BCQ, BEAR)")
+    mmd_threshold: float = setting(0.05, "constraint mmd: ε (BEAR)")
+    mmd_sigma: float = setting(20.0, "constraint mmd: σ of the kernel (BEAR)")
+    mmd_kernel: Literal["laplacian", "gaussian"] = setting("laplacian", "constraint mmd: kernel (BEAR, hopper)")
     normalise_states: bool = setting(True, "standardise observations over the data set (published code)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting(
         "minmax", "scale rewards to [0, 1] over the data set: β's meaning depends on it (published code)"
@@ -72,12 +101,25 @@ class Config:
     def check(self) -> None:
         require(self.critics >= 2, f"critics is {self.critics}; their disagreement needs at least 2.")
         require(self.actor_delay >= 1, f"actor_delay is {self.actor_delay}; it must be 1 or more.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(self.bc_decay_every >= 1, f"bc_decay_every is {self.bc_decay_every}; it must be 1 or more.")
+        for name in ("batch_size", "bc_decay_every", "target_samples", "acting_samples"):
+            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
         require(0 < self.bootstrap_keep <= 1, f"bootstrap_keep is {self.bootstrap_keep}; it must be in (0, 1].")
         require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
+        require(0 <= self.dropout < 1, f"dropout is {self.dropout}; it must be 0 or more and below 1.")
+        require(self.dropout_passes >= 2, f"dropout_passes is {self.dropout_passes}; a deviation needs at least 2.")
+        require(self.mmd_sigma > 0, f"mmd_sigma is {self.mmd_sigma}; it must be above 0.")
+        for name in ("hidden", "vae_hidden"):
+            widths = getattr(self, name)
+            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 256,256.")
+            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
+        require(
+            self.penalty == "here+next" or self.next_beta == 0,
+            f"next_beta is {self.next_beta} and penalty is 'here', which does not use it; give penalty here+next.",
+        )
+        require(
+            not self.spectral_norm or (self.constraint in ("bc", "none") and self.uncertainty != "dropout"),
+            "spectral_norm goes with constraint bc or none and uncertainty ensemble or min-q; leave one of them out.",
+        )
         require(
             not self.spectral_norm or len(self.hidden) >= 2,
             f"spectral_norm works on the middle layer, and hidden {self.hidden} has none; give two widths or more.",
@@ -94,6 +136,25 @@ class State(NamedTuple):
     power: Float[Array, "2 members width"]  # singular vectors of the online and target middle layers; else empty
     bootstrap_key: PRNGKeyArray  # fixes which critic sees which row
     step: Int[Array, ""]
+    behaviour: constraints.Behaviour | None = None  # where the constraint is fix or mmd
+
+
+class Noise(NamedTuple):
+    """The random numbers of an update."""
+
+    actions: Float[Array, "batch action"] | None  # standard normal
+    constraint: constraints.Noise | None = None
+    dropout: tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray] | None = None  # for u(s, a), u(s', a'), Q(s, a)
+
+
+def draw_noise(config: Config, state: State, batch: Batch, key: PRNGKeyArray) -> Noise:
+    dropout = None
+    if config.uncertainty == "dropout":
+        here, there, once = jax.random.split(jax.random.fold_in(key, 1), 3)
+        dropout = (here, there, once)
+    if state.behaviour is not None:
+        return Noise(None, constraints.draw_noise(config, state.behaviour, batch, key), dropout)
+    return Noise(jax.random.normal(key, batch.actions.shape, batch.actions.dtype), None, dropout)
 
 
 def bc_weight(config: Config, step: Int[Array, ""]) -> Float[Array, ""]:
@@ -108,21 +169,62 @@ def bootstrap_mask(config: Config, state: State, rows: Int[Array, " batch"]) -> 
     return jax.vmap(draw, out_axes=1)(keys).astype(state.critics.weights[0].dtype)
 
 
-def critic_loss(
-    critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
-) -> tuple[Float[Array, ""], Metrics]:
-    """Sum over critics of equation `eq:q_objective`; `noise` is standard normal."""
+def spread(
+    config: Config,
+    critics: Perceptron,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+    key: PRNGKeyArray | None,
+) -> Float[Array, " batch"]:
+    """u(s, a). Passes with dropout share their masks over the batch: the same for each row, far fewer numbers."""
+    if config.uncertainty != "dropout":
+        return values(critics, observations, actions).std(axis=0)
+    assert key is not None
+    hidden = hidden_of(critics, observations, actions[None])
+    _, variance = many_passes(critics, hidden, key, config.dropout, "pass", config.dropout_passes)
+    return jnp.sqrt(variance).mean(axis=0)
+
+
+def target_actions(
+    config: Config, state: State, target_critics: Perceptron, batch: Batch, noise: Noise
+) -> Float[Array, "batch action"]:
+    """a', which serves all critics."""
+    if state.behaviour is not None and noise.constraint is not None:
+        return constraints.next_actions(
+            config, state.behaviour, state.target_actor, target_critics, batch, noise.constraint
+        )
+    assert noise.actions is not None
     next_actions = deterministic(state.target_actor, batch.next_observations)
-    next_actions = smoothed(next_actions, noise, config.target_noise, config.target_noise_clip)
+    return smoothed(next_actions, noise.actions, config.target_noise, config.target_noise_clip)
+
+
+def critic_loss(
+    critics: Perceptron, config: Config, state: State, batch: Batch, noise: Noise
+) -> tuple[Float[Array, ""], Metrics]:
+    """Sum over critics of equation `eq:q_objective`."""
     target_critics = state.target_critics
     if config.spectral_norm:
         critics = normalise_layer(critics, 1, state.power[0])
         target_critics = normalise_layer(target_critics, 1, state.power[1])
+    next_actions = target_actions(config, state, target_critics, batch, noise)
     next_values = values(target_critics, batch.next_observations, next_actions)
-    q = values(critics, batch.observations, batch.actions)
-    uncertainty = jax.lax.stop_gradient(q.std(axis=0))
+    there = None
+    if noise.dropout is not None:
+        here, there, once = noise.dropout
+        q = one_pass(critics, hidden_of(critics, batch.observations, batch.actions[None]), once, config.dropout, "row")
+        frozen = jax.lax.stop_gradient(critics)
+        uncertainty = spread(config, frozen, batch.observations, batch.actions, here)
+    else:
+        q = values(critics, batch.observations, batch.actions)
+        uncertainty = jax.lax.stop_gradient(q.std(axis=0))
+    beta = config.beta
+    if config.uncertainty == "min-q":
+        next_values, beta = next_values.min(axis=0, keepdims=True), 0.0
+    elif config.penalty == "here+next":
+        next_uncertainty = spread(config, target_critics, batch.next_observations, next_actions, there)
+        next_values = next_values - config.next_beta * next_uncertainty[None]
     bootstrapped = config.discount * (1 - batch.terminals)[None] * next_values
-    targets = jax.lax.stop_gradient(batch.rewards[None] + bootstrapped - config.beta * uncertainty[None])
+    targets = jax.lax.stop_gradient(batch.rewards[None] + bootstrapped - beta * uncertainty[None])
     errors = (q - targets) ** 2
     if config.bootstrap_keep < 1:
         mask = bootstrap_mask(config, state, batch.rows)
@@ -141,31 +243,50 @@ def critic_loss(
     return losses.sum(), metrics
 
 
-def actor_loss(actor: Perceptron, config: Config, state: State, batch: Batch) -> tuple[Float[Array, ""], Metrics]:
-    """The negative of equation `eq:pi_objective`, its value term normalised."""
+def constrained(
+    actor: Perceptron, config: Config, state: State, batch: Batch, noise: Noise
+) -> tuple[Float[Array, "batch action"], Float[Array, ""] | float, Metrics]:
+    """π(s), and the term that keeps it near the data."""
+    if state.behaviour is not None and noise.constraint is not None:
+        return constraints.actions_and_term(config, state.behaviour, actor, batch, noise.constraint)
     actions = deterministic(actor, batch.observations)
-    critics = normalise_layer(state.critics, 1, state.power[0]) if config.spectral_norm else state.critics
-    q = values(critics, batch.observations, actions).min(axis=0)
-    scale = config.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
+    if config.constraint == "none":
+        return actions, 0.0, {}
     distances = (actions - batch.actions) ** 2
     cloning = distances.sum(axis=1).mean() if config.bc_norm == "sum" else distances.mean()
     weight = bc_weight(config, state.step)
-    loss = -scale * q.mean() + weight * cloning
-    return loss, {"actor_loss": loss, "bc_error": cloning, "bc_weight": weight, "q_policy": q.mean()}
+    return actions, weight * cloning, {"bc_error": cloning, "bc_weight": weight}
+
+
+def actor_loss(
+    actor: Perceptron, config: Config, state: State, batch: Batch, noise: Noise
+) -> tuple[Float[Array, ""], Metrics]:
+    """The negative of equation `eq:pi_objective`, its value term normalised."""
+    actions, constraint, metrics = constrained(actor, config, state, batch, noise)
+    critics = normalise_layer(state.critics, 1, state.power[0]) if config.spectral_norm else state.critics
+    q = values(critics, batch.observations, actions).min(axis=0)
+    scale = config.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
+    loss = -scale * q.mean() + constraint
+    return loss, metrics | {"actor_loss": loss, "q_policy": q.mean()}
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
     """One update of every critic; on one turn of d, also one of the actor and the targets."""
-    noise = jax.random.normal(key, batch.actions.shape, batch.actions.dtype)
+    noise = draw_noise(config, state, batch, key)
+    learnt: Metrics = {}
+    if state.behaviour is not None and noise.constraint is not None:
+        known, learnt = constraints.learn(state.behaviour, batch, noise.constraint)
+        state = state._replace(behaviour=known)
     if config.spectral_norm:
         online, target = state.critics.weights[1], state.target_critics.weights[1]
         moved = [power_iteration(online, state.power[0]), power_iteration(target, state.power[1])]
         state = state._replace(power=jax.lax.stop_gradient(jnp.stack(moved)))
     gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
+    metrics |= learnt
     critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
     state = state._replace(critics=critics, critic_optimiser=optimiser)
     if turn == (0 if config.first_actor_step == "zero" else config.actor_delay - 1):
-        gradients, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, config, state, batch)
+        gradients, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, config, state, batch, noise)
         actor, optimiser = adam_step(state.actor, gradients, state.actor_optimiser, config.actor_learning_rate)
         state = state._replace(
             actor=actor,
@@ -173,6 +294,8 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
             target_actor=move_towards(state.target_actor, actor, config.tau),
             target_critics=move_towards(state.target_critics, state.critics, config.tau),
         )
+        if state.behaviour is not None and "mmd" in actor_metrics:
+            state = state._replace(behaviour=constraints.tighten(config, state.behaviour, actor_metrics["mmd"]))
         metrics |= actor_metrics
     return state._replace(step=state.step + 1), metrics
 
@@ -182,7 +305,9 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     critics = Perceptron.init(
         critic_key, (shapes.observation + shapes.action, *config.hidden, 1), members=config.critics
     )
-    actor = Perceptron.init(actor_key, (shapes.observation, *config.hidden, shapes.action))
+    modelled = config.constraint in ("fix", "mmd")
+    plain = (shapes.observation, *config.hidden, shapes.action)
+    actor = Perceptron.init(actor_key, constraints.actor_sizes(config, shapes) if modelled else plain)
     power = jnp.zeros((2, config.critics, 0))
     if config.spectral_norm:
         start = jax.random.normal(power_key, (config.critics, config.hidden[1]))
@@ -199,17 +324,26 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
         power=power,
         bootstrap_key=bootstrap_key,
         step=jnp.zeros((), jnp.int32),
+        behaviour=constraints.init(config, shapes, jax.random.fold_in(key, 4)) if modelled else None,
     )
+
+
+def policy(state: State) -> Perceptron | constraints.Policy:
+    if state.behaviour is None:
+        return state.actor
+    return constraints.Policy(state.actor, state.critics, state.behaviour.vae)
 
 
 def act(
     config: Config,
-    actor: Perceptron,
+    policy: Perceptron | constraints.Policy,
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
-    """The learned policy is deterministic; `key` is not needed."""
-    return deterministic(actor, observations)
+    """The learned policy is deterministic; `key` is needed by the constraints that choose among many."""
+    if isinstance(policy, constraints.Policy):
+        return constraints.act(config, policy, observations, key)
+    return deterministic(policy, observations)
 
 
 def uncertainty(
@@ -218,9 +352,9 @@ def uncertainty(
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
-    """u(s, a), in units of the scaled reward."""
+    """u(s, a), in units of the scaled reward; with dropout, of the same passes for every row."""
     critics = normalise_layer(state.critics, 1, state.power[0]) if config.spectral_norm else state.critics
-    return values(critics, observations, actions).std(axis=0)
+    return spread(config, critics, observations, actions, jax.random.key(0))
 
 
 ALGORITHM = Algorithm(
@@ -230,7 +364,7 @@ ALGORITHM = Algorithm(
     Config=Config,
     init=init,
     update=update,
-    policy=lambda state: state.actor,
+    policy=policy,
     act=act,
     turns=lambda config: config.actor_delay,
     uncertainty=uncertainty,

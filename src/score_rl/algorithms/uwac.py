@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.algorithms import bear
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.behaviour import distribution
 from score_rl.nets.actor_critic import best_of, values_of_many
 from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.perceptron import Perceptron
@@ -95,7 +96,7 @@ def critic_loss(
 ) -> tuple[Float[Array, ""], Metrics]:
     """The sum of both critics' weighted errors."""
     target_critics = normalised(state.bear.target_critics, state.target_power)
-    next_actions = bear.distribution(state.bear.actor, batch.next_observations).sample(noise.next_actions)
+    next_actions = distribution(state.bear.actor, batch.next_observations).sample(noise.next_actions)
     hidden = hidden_of(target_critics, batch.next_observations, next_actions)
     mean, variance = many_passes(
         target_critics, hidden, keys.targets, config.dropout, config.dropout_masks, config.passes

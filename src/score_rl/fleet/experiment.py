@@ -234,6 +234,7 @@ def train(
     algorithm: str = "score",
     seeds: int | Sequence[int] = 0,
     config: Mapping[str, Any] | None = None,
+    variants: Sequence[Mapping[str, Any]] | None = None,
     steps: int = DEFAULT_STEPS,
     eval_every: int | None = None,
     eval_episodes: int = 10,
@@ -252,10 +253,15 @@ def train(
     """Train data sets × settings × seeds; a list among `config`'s values is swept over.
 
     >>> experiment = score_rl.train("replica:hopper-medium", config={"beta": [0.1, 0.2]}, seeds=[0, 1])
+
+    Where all combinations would be too many, `variants` lists the settings, each over those of `config`:
+
+    >>> experiment = score_rl.train("replica:hopper-medium", variants=[{}, {"beta": 0.0}, {"bc_weight": 0.0}])
     """
     chosen = get_algorithm(algorithm)
     settings = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in (config or {}).items()}
-    turns = _turns(chosen, settings)
+    listed = tuple(dict(variant) for variant in variants) if variants is not None else ({},)
+    turns = math.lcm(*(_turns(chosen, settings | {n: (v,) for n, v in variant.items()}) for variant in listed))
     eval_every = eval_every or min(5_000, steps)
     spec = ExperimentSpec(
         algorithm=algorithm,
@@ -273,6 +279,7 @@ def train(
         physics=physics,
         precision=choose_precision(chosen, precision),
         checkpoint_minutes=checkpoint_minutes,
+        variants=listed,
     )
     spec.check(turns)
     path = Path(out) if out is not None else _default_out(spec)

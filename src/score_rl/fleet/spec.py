@@ -33,6 +33,7 @@ class ExperimentSpec:
     physics: str = "d4rl"
     precision: Precision = "float32"
     checkpoint_minutes: float = 1.0
+    variants: tuple[Mapping[str, Any], ...] = ({},)  # settings over those of the product, one run for each of them
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(self)))
@@ -43,9 +44,11 @@ class ExperimentSpec:
         for name in ("datasets", "seeds"):
             values[name] = tuple(values[name])
         values["settings"] = {
-            name: tuple(tuple(v) if isinstance(v, list) else v for v in options)
-            for name, options in values["settings"].items()
+            name: tuple(_hashable(v) for v in options) for name, options in values["settings"].items()
         }
+        values["variants"] = tuple(
+            {name: _hashable(value) for name, value in variant.items()} for variant in values.get("variants", ({},))
+        )
         if values["action_bounds"] is not None:
             values["action_bounds"] = tuple(values["action_bounds"])
         return cls(**values)
@@ -61,6 +64,11 @@ class ExperimentSpec:
         for name, values in (("--seeds", self.seeds), ("--dataset", self.datasets), *self.settings.items()):
             if len(set(values)) < len(values):
                 raise InputError(f"{name} names a value twice: {', '.join(map(str, values))}; give each once.")
+        if not self.variants:
+            raise InputError("variants is empty; leave it out, or give at least one.")
+        if len({_label(variant) for variant in self.variants}) < len(self.variants):
+            shown = "; ".join(" ".join(_label(variant)) or "nothing" for variant in self.variants)
+            raise InputError(f"two variants are the same ({shown}); give each once.")
         for name, divisor in (
             ("steps", self.log_every),
             ("eval_every", self.log_every),
@@ -75,6 +83,10 @@ class ExperimentSpec:
             raise InputError(f"--physics is {self.physics!r}; it must be d4rl or stock.")
         if self.precision not in PRECISIONS:
             raise InputError(f"--precision is {self.precision!r}; it must be auto, {' or '.join(PRECISIONS)}.")
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _flag(name: str) -> str:
@@ -124,16 +136,17 @@ class Run:
 
 
 def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[Dataset]) -> list[Run]:
-    """The product: data sets × settings × seeds."""
+    """The product: data sets × settings × variants × seeds."""
     names = list(spec.settings)
     varied = [name for name in names if len(spec.settings[name]) > 1]
     runs = []
-    for dataset, values, seed in itertools.product(
-        datasets, itertools.product(*(spec.settings[name] for name in names)), spec.seeds
+    for dataset, values, variant, seed in itertools.product(
+        datasets, itertools.product(*(spec.settings[name] for name in names)), spec.variants, spec.seeds
     ):
-        settings = dict(zip(names, values, strict=True))
+        settings = dict(zip(names, values, strict=True)) | dict(variant)
         label = [dataset.name.replace(":", "-").replace("/", "-")]
-        label += [f"{name}={_short(settings[name])}" for name in varied]
+        label += [f"{name}={_short(settings[name])}" for name in varied if name not in variant]
+        label += _label(variant)
         label.append(f"seed={seed}")
         runs.append(
             Run(
@@ -145,6 +158,10 @@ def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[D
             )
         )
     return runs
+
+
+def _label(variant: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{name}={_short(value)}" for name, value in variant.items())
 
 
 def _short(value: Any) -> str:

@@ -159,7 +159,7 @@ def run_study(name: str, out: Path, *, seed: int = 0, quick: bool = False) -> St
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file, expected a folder to write the figures into.")
-    from score_rl.theory.figures import require_matplotlib, save_figure
+    from score_rl.drawing import require_matplotlib, save_figure
 
     require_matplotlib()  # before the computation, not after it
     findings = STUDIES[name].run(seed, quick)

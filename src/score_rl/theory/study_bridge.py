@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from score_rl.theory import figures as fig
+from score_rl import drawing as fig
 from score_rl.theory.bridge import ARMS, Quality, Training, assess, query_points, train
 from score_rl.theory.studies import Findings
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.theory import figures as fig
+from score_rl import drawing as fig
 from score_rl.theory.corrections import all_corrections
 from score_rl.theory.data import draw_counts, empirical_model
 from score_rl.theory.decomposition import decompose_regularised

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.theory import figures as fig
+from score_rl import drawing as fig
 from score_rl.theory.data import draw_counts
 from score_rl.theory.decomposition import Decomposition
 from score_rl.theory.estimates import clopper_pearson

@@ -1,4 +1,4 @@
-"""How the figures look: one palette, one way to make and to save them, no global plotting state."""
+"""How figures look everywhere: one palette, one way to make and to save them, no global plotting state."""
 
 from __future__ import annotations
 

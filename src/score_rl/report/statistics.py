@@ -1,0 +1,249 @@
+"""Means, intervals, aggregates and profiles over seeds and data sets.
+
+Two kinds of interval, both 95 %:
+- over the seeds of one run group (tables, curves): Student's t around the mean. With five seeds a bootstrap of the
+  mean is known to be too narrow; t is not, for values that are about normal.
+- over whole suites (aggregates, profiles): the stratified bootstrap of rliable, which draws seeds within every data
+  set.
+
+One seed says nothing about the spread over seeds: its interval is NaN, never zero.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from score_rl.errors import InputError
+from score_rl.report.results import Curve
+
+CONFIDENCE = 0.95
+REPETITIONS = 2_000
+TARGET = 100.0  # percent: the score below which the optimality gap counts
+AGGREGATES = ("median", "iqm", "mean", "optimality_gap")
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A number and its 95 % interval; NaN bounds where nothing can be said."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def has_interval(self) -> bool:
+        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanCurve:
+    """The mean over seeds along training, and Student's interval around it."""
+
+    steps: Int[np.ndarray, " points"]
+    mean: Float[np.ndarray, " points"]
+    low: Float[np.ndarray, " points"]
+    high: Float[np.ndarray, " points"]
+    runs: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """The share of runs with a score above each threshold."""
+
+    thresholds: Float[np.ndarray, " points"]
+    share: Float[np.ndarray, " points"]
+    low: Float[np.ndarray, " points"]
+    high: Float[np.ndarray, " points"]
+
+
+def require_rliable() -> tuple[Any, Any]:
+    """rliable's library and metrics, or a sentence on how to get them."""
+    try:
+        from rliable import library, metrics
+    except ModuleNotFoundError as missing:
+        raise InputError(
+            "the statistics need rliable, which is not installed: pip install score-rl[report]."
+        ) from missing
+    return library, metrics
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """NumPy's global generator with this seed, and afterwards as it was.
+
+    rliable documents `random_state` and draws from the global generator all the same.
+    """
+    before = np.random.get_state()  # noqa: NPY002
+    np.random.seed(seed)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+# -- over seeds ------------------------------------------------------------------------------------------------------
+
+
+def t_interval(values: Float[np.ndarray, " seeds *points"]) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper end of Student's 95 % interval around the mean over the first axis."""
+    number = len(values)
+    if number < 2:
+        nothing = np.full(np.shape(values)[1:], np.nan)
+        return nothing, nothing
+    from scipy.special import stdtrit
+
+    half = stdtrit(number - 1, 0.5 + CONFIDENCE / 2) * values.std(0, ddof=1) / np.sqrt(number)
+    return values.mean(0) - half, values.mean(0) + half
+
+
+def mean_over_seeds(values: Float[np.ndarray, " seeds"]) -> Estimate:
+    if not len(values):
+        raise InputError("there is no value to take the mean of; finish a run first.")
+    low, high = t_interval(np.asarray(values, float))
+    return Estimate(float(np.mean(values)), float(low), float(high))
+
+
+def mean_curve(curves: Sequence[Curve]) -> MeanCurve:
+    """Over the steps at which every run was measured: the mean always counts as many runs as it says.
+
+    Where one run stopped early, the mean ends with it.
+    """
+    if not curves:
+        raise InputError("there is no curve to take the mean of; finish a run first.")
+    common = sorted(set.intersection(*(set(curve.steps.tolist()) for curve in curves)))
+    if not common:
+        raise InputError(
+            f"{len(curves)} runs were never measured at the same update, so they have no mean; "
+            "train them with the same --log-every and --eval-every."
+        )
+    steps = np.array(common)
+    values = np.stack([curve.values[np.searchsorted(curve.steps, steps)] for curve in curves])
+    low, high = t_interval(values)
+    return MeanCurve(steps, values.mean(0), low, high, len(curves))
+
+
+# -- over suites -----------------------------------------------------------------------------------------------------
+
+
+def score_matrix(method: str, scores: Mapping[str, Sequence[float]]) -> Float[np.ndarray, "seeds datasets"]:
+    """Final scores by data set as the matrix that the bootstrap needs: as many seeds on every data set."""
+    numbers = {dataset: len(values) for dataset, values in scores.items()}
+    if not numbers or 0 in numbers.values():
+        missing = [dataset for dataset, number in numbers.items() if not number]
+        raise InputError(f"{method} has no score on {', '.join(missing) or 'any data set'}; finish runs there first.")
+    if len(set(numbers.values())) > 1:
+        shown = ", ".join(f"{number} on {dataset}" for dataset, number in numbers.items())
+        raise InputError(
+            f"{method} has unequal numbers of seeds ({shown}), which an aggregate would weigh unequally; finish the "
+            "missing runs, or leave these data sets out."
+        )
+    matrix = np.array(list(scores.values()), float).T
+    if not np.isfinite(matrix).all():
+        raise InputError(f"{method} has a score that is not finite; leave that run out and say so.")
+    return matrix
+
+
+def comparable(
+    scores: Mapping[str, Mapping[str, Sequence[float]]],
+) -> tuple[dict[str, Float[np.ndarray, "seeds datasets"]], list[str], list[str]]:
+    """Matrices of the methods that can be compared, the data sets they share, and a sentence for all left out.
+
+    The rule: the data sets are those on which every method has a score; a method with unequal numbers of seeds on
+    them is left out and named.
+    """
+    tried = {method: {d: list(v) for d, v in mine.items() if len(v)} for method, mine in scores.items()}
+    notes = [f"{method} has no finished run with a score." for method, mine in tried.items() if not mine]
+    tried = {method: mine for method, mine in tried.items() if mine}
+    if not tried:
+        return {}, [], notes
+    every = list(dict.fromkeys(dataset for mine in tried.values() for dataset in mine))
+    shared = [dataset for dataset in every if all(dataset in mine for mine in tried.values())]
+    if not shared:
+        return {}, [], [*notes, "No data set was finished with every method, so the methods cannot be aggregated."]
+    if len(shared) < len(every):
+        left = ", ".join(dataset for dataset in every if dataset not in shared)
+        notes.append(f"Not every method finished on {left}: left out of the aggregates.")
+    matrices = {}
+    for method, mine in tried.items():
+        try:
+            matrices[method] = score_matrix(method, {dataset: mine[dataset] for dataset in shared})
+        except InputError as reason:
+            notes.append(f"Left out of the aggregates: {reason}")
+    return matrices, shared, notes
+
+
+def aggregates(
+    matrices: Mapping[str, Float[np.ndarray, "seeds datasets"]],
+    *,
+    target: float = TARGET,
+    repetitions: int = REPETITIONS,
+    seed: int = 0,
+) -> dict[str, dict[str, Estimate]]:
+    """Median, IQM, mean and optimality gap of each method, with 95 % stratified-bootstrap intervals.
+
+    Median and mean are taken over data sets of the means over seeds; the interquartile mean over all runs; the gap
+    is what is missing to `target` on average, scores above it counting as `target`. Every method draws the same
+    random numbers, so its interval does not depend on which others are there.
+    """
+    library, metrics = require_rliable()
+
+    def measure(scores: Float[np.ndarray, "seeds datasets"]) -> Float[np.ndarray, " 4"]:
+        return np.array(
+            [
+                metrics.aggregate_median(scores),
+                metrics.aggregate_iqm(scores),
+                metrics.aggregate_mean(scores),
+                metrics.aggregate_optimality_gap(scores, target),
+            ]
+        )
+
+    found = {}
+    for method, matrix in matrices.items():
+        points, (low, high) = _bootstrap(library, matrix, measure, repetitions, seed)
+        found[method] = {
+            name: Estimate(float(points[place]), float(low[place]), float(high[place]))
+            for place, name in enumerate(AGGREGATES)
+        }
+    return found
+
+
+def profiles(
+    matrices: Mapping[str, Float[np.ndarray, "seeds datasets"]],
+    thresholds: Float[np.ndarray, " points"] | None = None,
+    *,
+    repetitions: int = REPETITIONS,
+    seed: int = 0,
+) -> dict[str, Profile]:
+    """The share of all runs of a method that score above each threshold, with 95 % bootstrap bands."""
+    library, _ = require_rliable()
+    if thresholds is None:
+        highest = max((float(matrix.max()) for matrix in matrices.values()), default=TARGET)
+        thresholds = np.linspace(0.0, max(highest, 1.0) * 1.02, 101)
+    points = np.asarray(thresholds, float)
+
+    def measure(scores: Float[np.ndarray, "seeds datasets"]) -> Float[np.ndarray, " points"]:
+        return 1.0 - np.searchsorted(np.sort(scores, axis=None), points, side="right") / scores.size
+
+    found = {}
+    for method, matrix in matrices.items():
+        share, (low, high) = _bootstrap(library, matrix, measure, repetitions, seed)
+        found[method] = Profile(points, share, low, high)
+    return found
+
+
+def _bootstrap(library: Any, matrix: np.ndarray, measure: Any, repetitions: int, seed: int) -> tuple[Any, Any]:
+    """Point and interval of one method; no interval where there is one seed to draw from."""
+    if matrix.ndim != 2:
+        raise InputError(f"scores have shape {matrix.shape}; expected (seeds, data sets).")
+    if len(matrix) < 2:
+        point = measure(matrix)
+        return point, np.full((2, *point.shape), np.nan)
+    with seeded(seed):
+        points, intervals = library.get_interval_estimates(
+            {"": matrix}, measure, reps=repetitions, confidence_interval_size=CONFIDENCE
+        )
+    return points[""], intervals[""]

@@ -1,0 +1,186 @@
+"""Score tables: methods × data sets, mean ± std over seeds, beside the paper's; as CSV and LaTeX too.
+
+Only runs that finished count. A cell says how many of how many seeds it holds, so that a mean over fewer is seen.
+"""
+
+import csv
+import dataclasses
+import io
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from score_rl.report.paper import OVERALL, Printed, paper_dataset, paper_datasets, paper_method, paper_table, printed
+from score_rl.report.results import SCORE, Group
+from score_rl.report.statistics import Estimate, mean_over_seeds
+
+LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "±": r"$\pm$", "×": r"$\times$", "\n": " ",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What a method reached on a data set, or overall."""
+
+    mean: float
+    std: float  # over seeds, with n below the line as in the paper's tables
+    interval: Estimate | None
+    seeds: int  # that finished and count
+    asked: int  # that were to be trained
+    best: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ± {self.std:.1f}"
+
+    @property
+    def whole(self) -> bool:
+        return self.seeds == self.asked
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreTable:
+    metric: str
+    datasets: Sequence[str]
+    methods: Sequence[str]
+    cells: dict[tuple[str, str], Cell]  # (data set, method)
+    unfinished: dict[tuple[str, str], int]  # cells without a single finished run, and how many were asked for
+    overall: dict[str, Cell]  # only methods that finished on every data set
+    paper: dict[tuple[str, str], Printed]
+    paper_overall: dict[str, Printed]  # only where the table has all fifteen data sets
+
+    @property
+    def has_paper(self) -> bool:
+        return bool(self.paper)
+
+
+def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
+    """The table of these groups' last policies. Best is the highest mean of a row, as it is printed."""
+    datasets = in_order(dict.fromkeys(group.dataset for group in groups))
+    methods = list(dict.fromkeys(group.method for group in groups))
+    algorithms = {group.method: group.algorithm for group in groups}
+    cells: dict[tuple[str, str], Cell] = {}
+    unfinished, paper = {}, {}
+    for group in groups:
+        key = (group.dataset, group.method)
+        values = group.final(metric)
+        if len(values):
+            cells[key] = Cell(
+                float(values.mean()), float(values.std()), mean_over_seeds(values), len(values), len(group.runs)
+            )
+        else:
+            unfinished[key] = len(group.runs)
+        cell = printed(group.algorithm, group.dataset) if metric == SCORE else None
+        if cell is not None:
+            paper[key] = cell
+    overall = {}
+    for method in methods:
+        mine = [cells[dataset, method] for dataset in datasets if (dataset, method) in cells]
+        if len(mine) == len(datasets) > 1:
+            overall[method] = Cell(  # as the paper's: the mean of the means ± the mean of the deviations
+                float(np.mean([cell.mean for cell in mine])), float(np.mean([cell.std for cell in mine])), None,
+                sum(cell.seeds for cell in mine), sum(cell.asked for cell in mine),
+            )  # fmt: skip
+    if len(methods) > 1:
+        for dataset in datasets:
+            cells |= _mark_best({key: cell for key, cell in cells.items() if key[0] == dataset})
+        overall = _mark_best(overall)
+    paper_overall = {}
+    if metric == SCORE and len({key[0] for key in paper}) == len(paper_datasets()):
+        for method in methods:
+            called = paper_method(algorithms[method])
+            if called is not None:
+                paper_overall[method] = paper_table()[OVERALL, called]
+    return ScoreTable(metric, datasets, methods, cells, unfinished, overall, paper, paper_overall)
+
+
+def _mark_best(cells: dict) -> dict:
+    if len(cells) < 2:
+        return cells
+    highest = max(round(cell.mean, 1) for cell in cells.values())
+    return {
+        key: dataclasses.replace(cell, best=True) if round(cell.mean, 1) == highest else cell
+        for key, cell in cells.items()
+    }
+
+
+def in_order(datasets: Iterable[str]) -> list[str]:
+    """The paper's order, then whatever else there is as it came."""
+    known = {name: place for place, name in enumerate(paper_datasets())}
+    return sorted(datasets, key=lambda name: known.get(paper_dataset(name) or "", len(known)))
+
+
+# -- as files --------------------------------------------------------------------------------------------------------
+
+
+def to_csv(table: ScoreTable) -> str:
+    """A line for every cell, in full precision."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(
+        ("dataset", "method", "mean", "std", "low_95", "high_95", "seeds", "asked", "best", "paper_mean", "paper_std")
+    )
+    for dataset in table.datasets:
+        for method in table.methods:
+            key = (dataset, method)
+            if key not in table.cells and key not in table.unfinished:
+                continue
+            rows.writerow((dataset, method, *_numbers(table, key), *(table.paper.get(key) or ("", ""))))
+    for method, cell in table.overall.items():
+        extra = table.paper_overall.get(method) or ("", "")
+        rows.writerow(
+            (OVERALL, method, repr(cell.mean), repr(cell.std), "", "", cell.seeds, cell.asked, int(cell.best), *extra)
+        )
+    return text.getvalue()
+
+
+def _numbers(table: ScoreTable, key: tuple[str, str]) -> tuple[object, ...]:
+    cell = table.cells.get(key)
+    if cell is None:
+        return ("", "", "", "", 0, table.unfinished[key], 0)
+    low, high = ("", "")
+    if cell.interval is not None and cell.interval.has_interval:
+        low, high = repr(cell.interval.low), repr(cell.interval.high)
+    return (repr(cell.mean), repr(cell.std), low, high, cell.seeds, cell.asked, int(cell.best))
+
+
+def to_latex(table: ScoreTable) -> str:
+    """A tabular without packages: a column for each method and, where there is one, the paper's beside it."""
+    beside = [method for method in table.methods if any(key[1] == method for key in table.paper)]
+    heads = ["Data set"]
+    for method in table.methods:
+        heads += [method, f"{method}, paper"] if method in beside else [method]
+    lines = [
+        r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}",
+        r"\hline",
+        " & ".join(map(escape_latex, heads)) + r" \\",
+        r"\hline",
+    ]
+    for dataset in [*table.datasets, OVERALL] if table.overall else table.datasets:
+        if dataset == OVERALL:
+            lines.append(r"\hline")
+        row = [escape_latex(dataset)]
+        for method in table.methods:
+            cell = table.overall.get(method) if dataset == OVERALL else table.cells.get((dataset, method))
+            row.append(_latex_cell(cell))
+            if method in beside:
+                paper = table.paper_overall.get(method) if dataset == OVERALL else table.paper.get((dataset, method))
+                row.append("" if paper is None else f"${paper.mean:.1f} \\pm {paper.std:.1f}$")
+        lines.append(" & ".join(row) + r" \\")
+    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
+
+
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "--"
+    number = f"${cell.mean:.1f} \\pm {cell.std:.1f}$"
+    if cell.best:
+        number = f"$\\mathbf{{{cell.mean:.1f} \\pm {cell.std:.1f}}}$"
+    return number if cell.whole else f"{number} ({cell.seeds} of {cell.asked} seeds)"
+
+
+def escape_latex(text: str) -> str:
+    """Any text, so that it is printed as it is written."""
+    return "".join(LATEX.get(letter, letter) for letter in text)

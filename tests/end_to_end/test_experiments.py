@@ -1,0 +1,160 @@
+"""Every table and figure of the paper through the command line: from nothing to a picture that says what it shows."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from score_rl.experiments.registry import EXPERIMENTS
+from tests.end_to_end.conftest import start_process, wait_for
+
+STORED = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """One pool of runs for all of them, as a user would have."""
+    return tmp_path_factory.mktemp("experiments")
+
+
+def check(name, folder, scale):
+    """Files, and that what they say is what was measured."""
+    result = json.loads((folder / "result.json").read_text())
+    assert result["experiment"] == name
+    assert result["scale"] == scale
+    assert result["not_finished"] == []
+    assert "proves nothing" in result["what_it_shows"]
+    assert result["provenance"]["versions"]["jax"]
+    files = {Path(file).suffix for file in result["files"]}
+    assert {".svg", ".pdf", ".csv", ".tex"} <= files
+    for file in result["files"]:
+        assert (folder / file).stat().st_size > 0
+    pictures = [(folder / file).read_text() for file in result["files"] if file.endswith(".svg")]
+    for picture in pictures:
+        assert "nothing." in picture  # matplotlib names what it draws: the warning is in the picture
+    return result
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_it_runs_and_says_what_it_shows(score, out, name):
+    done = score("experiment", "run", name, "--scale", "smoke", "--out", out, "--quiet")
+    assert done.code == 0, done.err
+    assert "proves nothing" in done.out
+    folder = out / name / "smoke"
+    assert str(folder) in done.out
+    result = check(name, folder, "smoke")
+    if "groups" in result["numbers"]:  # curves: the table's means are those of the stored runs
+        check_groups(folder, result["numbers"]["groups"])
+
+
+def check_groups(folder, groups):
+    runs = json.loads((folder / "runs" / "summary.json").read_text())["runs"]
+    with (folder / "runs" / "curves.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert sum(group["asked"] for group in groups) == len(runs)
+    for dataset in {run["dataset"] for run in runs}:
+        mine = {str(number) for number, run in enumerate(runs) if run["dataset"] == dataset}
+        last = [
+            float(r["value"])
+            for r in rows
+            if r["run"] in mine and r["name"] == "evaluation/score" and r["step"] == "40"
+        ]
+        means = [group["last"]["evaluation/score"]["mean"] for group in groups if group["dataset"] == dataset]
+        assert sum(means) / len(means) == pytest.approx(sum(last) / len(last), rel=1e-4)
+
+
+def test_again_trains_nothing(score, out):
+    before = {path: path.stat().st_mtime_ns for path in (out / "fleets").rglob("*") if path.is_file()}
+    score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out, "--quiet")
+    done = score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out)
+    assert done.code == 0
+    assert "16 of 16 runs are there already." in done.err
+    after = {path: path.stat().st_mtime_ns for path in (out / "fleets").rglob("*") if path.is_file()}
+    assert {path: after[path] for path in before} == before
+
+
+def test_an_interrupted_experiment_is_gone_on_with(score, tmp_path):
+    options = ("--scale", "smoke", "--steps", "4000", "--seeds", "0", "--datasets", "hopper-medium", "--out", tmp_path)
+    command = ("experiment", "run", "ablation-bc", *options)
+    process = start_process(*command)
+    wait_for(lambda: any(path.stat().st_size > 500 for path in tmp_path.glob("fleets/*/metrics.csv")), process)
+    process.send_signal(2)
+    assert process.wait(60) == 130
+    assert not (tmp_path / "ablation-bc" / "smoke").exists()
+    done = score(*command)
+    assert done.code == 0, done.err
+    assert "Going on with" in done.err
+    check("ablation-bc", tmp_path / "ablation-bc" / "smoke", "smoke")
+    assert len(list((tmp_path / "fleets").iterdir())) == 1
+
+
+def test_list_names_all_and_their_cost(score):
+    done = score("experiment", "list")
+    assert done.code == 0
+    for name in EXPERIMENTS:
+        assert name in done.out
+    assert "50 × 300,000" in done.out  # sweep-alpha in a day: 5 values, 2 data sets, 5 seeds
+    assert "smoke" not in done.out
+
+
+def test_plan_says_what_would_be_trained(score, tmp_path):
+    done = score("experiment", "run", "sweep-alpha", "sweep-beta", "--scale", "day", "--out", tmp_path, "--plan")
+    assert done.code == 0
+    assert "24,000,000" in done.out  # 8 settings, 2 data sets, 5 seeds
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kept_results_are_shown_without_training(score, tmp_path):
+    done = score(
+        "experiment", "run", "main-table", "aggregates", "profiles", "--from-stored", STORED, "--out", tmp_path
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert not (tmp_path / "fleets").exists()
+    for name in ("main-table", "aggregates", "profiles"):
+        result = json.loads((tmp_path / name / "stored" / "result.json").read_text())
+        assert result["scale"] is None
+        assert "kept results" in result["what_it_shows"]
+    with (tmp_path / "main-table" / "stored" / "table.csv").open() as file:
+        rows = {(row["dataset"], row["method"]): row for row in csv.DictReader(file)}
+    summary = json.loads((STORED / "bc-hopper-medium-200k" / "summary.json").read_text())
+    kept = summary["results"]["hopper-medium-recollected"]
+    (cell,) = [row for (dataset, method), row in rows.items() if method == "BC" and dataset.startswith("hopper-medium")]
+    assert float(cell["mean"]) == pytest.approx(kept["mean"], rel=1e-4)
+
+
+def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
+    monkeypatch.chdir(STORED.parents[1])
+    done = score("experiment", "run", "profiles", "--out", tmp_path, "--from-stored")
+    assert done.code == 0, done.err
+    assert (tmp_path / "profiles" / "stored" / "profiles.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("sweep-gamma",), "sweep-"),
+        ((), "score experiment list"),
+        (("sweep-beta", "--scale", "month"), "trial, day or paper"),
+        (("sweep-beta", "--source", "minari"), "neither replica nor d4rl"),
+        (("main-table", "--methods", "dqn"), "unknown method"),
+        (("sweep-beta", "--methods", "cql"), "compares none"),
+        (("sweep-beta", "--steps", "1"), "2 or more"),
+        (("uncertainty-map", "--datasets", "hopper-medium"), "medium-replay"),
+        (("runtime", "--from-stored", "."), "cannot be rebuilt"),
+        (("sweep-beta", "--from-stored", "nowhere"), "does not exist"),
+    ],
+)
+def test_bad_requests_are_refused_in_a_sentence(score, arguments, message):
+    done = score("experiment", "run", *(STORED if a == "." else a for a in arguments))
+    assert done.code == 2
+    assert message in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_a_trial_runs_from_nothing(score, tmp_path, name):
+    done = score("experiment", "run", name, "--scale", "trial", "--out", tmp_path, "--quiet")
+    assert done.code == 0, done.err
+    check(name, tmp_path / name / "trial", "trial")

@@ -1,0 +1,77 @@
+"""Experiment folders as training leaves them, written through the store itself, with numbers that tests choose."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from score_rl.fleet.store import Folder, MetricsWriter, Row
+
+PROVENANCE = {
+    "code": "0123456789abcdef",
+    "versions": {"score-rl": "0.1.0", "jax": "0.10.2"},
+    "python": "3.11.7",
+    "device": {"platform": "cpu", "kind": "cpu", "count": 1},
+    "cores": 2,
+    "system": "Linux x86_64",
+}
+
+
+def write_experiment(
+    path: Path,
+    *,
+    algorithm: str = "score",
+    dataset: str = "replica:hopper-medium",
+    settings: Sequence[Mapping[str, Any]] = ({},),
+    scores: Mapping[int, Sequence[float]],  # seed: along training, every 10 updates
+    steps: int = 30,
+    state: str = "finished",
+    states: Mapping[int, str] | None = None,
+    environment: str | None = "hopper",
+    rows: int = 3000,
+    error: str | None = None,
+    metric: str = "evaluation/score",
+) -> Path:
+    """One run for each setting and seed; the scores of a later setting are 10 higher than of the one before."""
+    name = dataset.replace(":", "-").replace("/", "-")
+    runs: list[dict[str, Any]] = []
+    measured: list[Row] = []
+    status: dict[str, Any] = {"state": state, "runs": {}} | ({"error": error} if error else {})
+    for number, setting in enumerate(settings):
+        for seed, values in scores.items():
+            label = "_".join([name, *(f"{k}={v}" for k, v in setting.items()), f"seed={seed}"])
+            runs.append(
+                {
+                    "id": label, "algorithm": algorithm, "dataset": dataset, "checksum": "c" * 64,
+                    "environment": environment, "observation_dim": 11, "action_dim": 3, "seed": seed,
+                    "config": {"beta": 0.2, "hidden": [16, 16], **setting}, "fleet": 0, "place": len(runs),
+                }
+            )  # fmt: skip
+            run_state = (states or {}).get(seed, "finished")
+            if run_state != "waiting":
+                status["runs"][label] = {"state": run_state, "step": 10 * len(values)}
+            for place, value in enumerate(values):
+                step = 10 * (place + 1)
+                measured += [
+                    Row(label, step, "train/uncertainty", 1.0 / step),
+                    Row(label, step, "speed/updates_per_second", 100.0 + seed),
+                ]
+                if environment is not None:
+                    measured.append(Row(label, step, metric, value + 10 * number))
+    about = {
+        "request": {
+            "algorithm": algorithm, "datasets": [dataset], "seeds": list(scores), "settings": {}, "steps": steps,
+            "eval_every": 10, "eval_episodes": 2, "log_every": 10, "transitions": rows, "data_seed": 0,
+            "environment": None, "action_bounds": None, "physics": "d4rl", "checkpoint_minutes": 1.0,
+        },
+        "provenance": PROVENANCE,
+        "datasets": {dataset: {"checksum": "c" * 64, "rows": rows, "environment": environment, "episodes": 10,
+                               "behaviour_return": 1000.0, "behaviour_return_std": 10.0, "behaviour_score": 40.0,
+                               "behaviour_score_std": 1.0, "source": {"kind": "replica"}}},
+        "runs": runs,
+    }  # fmt: skip
+    folder = Folder.create(path, about)
+    folder.write_status(status)
+    writer = MetricsWriter(folder, tensorboard=False)
+    writer.write(measured)
+    writer.close()
+    return path

@@ -1,0 +1,164 @@
+"""Experiments become records, and none of them gets lost."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from score_rl.errors import InputError
+from score_rl.report import results as found
+from score_rl.report.results import SCORE, UNCERTAINTY, by_dataset, by_method, gather, group, store_results
+from tests.report.folders import write_experiment
+
+KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
+
+
+def test_a_run_is_what_the_folder_says(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0, 2.0, 3.0], 3: [4.0, 5.0, 6.5]})
+    first, second = gather([tmp_path / "a"])
+    assert (first.name, first.seed, first.algorithm) == ("replica-hopper-medium_seed=0", 0, "score")
+    assert (first.task, first.environment, first.title) == ("hopper", "hopper", "SCORE")
+    assert (first.status, first.step, first.steps, first.finished) == ("finished", 30, 30, True)
+    np.testing.assert_array_equal(second.curves[SCORE].steps, [10, 20, 30])
+    np.testing.assert_array_equal(second.curves[SCORE].values, [4.0, 5.0, 6.5])
+    assert second.score == 6.5
+    assert second.last("evaluation/nothing") is None
+    assert first.settings == {}, "seeds are not settings"
+    assert first.config["beta"] == 0.2
+    assert first.provenance["python"] == "3.11.7"
+
+
+def test_every_state_is_kept_and_told_apart(tmp_path):
+    write_experiment(tmp_path / "running", state="running", states={0: "finished", 1: "training", 2: "diverged",
+                     3: "waiting"}, scores={s: [1.0] * (3 - s) for s in range(4)})  # fmt: skip
+    assert [run.status for run in gather([tmp_path / "running"])] == ["finished", "training", "diverged", "waiting"]
+    write_experiment(tmp_path / "failed", state="failed", error="no space <left>", states={0: "training"},
+                     scores={0: [1.0]})  # fmt: skip
+    (run,) = gather([tmp_path / "failed"])
+    assert (run.status, run.error, run.step) == ("failed", "no space <left>", 10)
+    write_experiment(tmp_path / "stopped", state="interrupted", states={0: "training"}, scores={0: [1.0]})
+    assert gather([tmp_path / "stopped"])[0].status == "interrupted"
+    write_experiment(tmp_path / "odd", state="finished", states={0: "waiting"}, scores={0: []})
+    assert gather([tmp_path / "odd"])[0].status == "missing"
+    (everyone,) = by_dataset(group(gather([tmp_path / "running"]))).values()
+    assert [run.status for run in everyone[0].others] == ["training", "diverged", "waiting"]
+    np.testing.assert_array_equal(everyone[0].final(SCORE), [1.0])
+
+
+def test_folders_are_found_below_and_counted_once(tmp_path):
+    write_experiment(tmp_path / "x" / "one", scores={0: [1.0]}, steps=10)
+    write_experiment(tmp_path / "x" / "deep" / "two", scores={1: [2.0]}, steps=10)
+    runs = gather([tmp_path / "x", tmp_path / "x" / "one", tmp_path / "x" / "deep" / ".." / "one"])
+    assert sorted(run.seed for run in runs) == [0, 1]
+    assert len(group(runs)) == 1, "two experiments with other seeds of the same thing belong together"
+
+
+@pytest.mark.parametrize(("make", "says"), [
+    (lambda path: path, "does not exist"),
+    (lambda path: path.touch() or path, "is not a folder"),
+    (lambda path: path.mkdir() or path, "holds no results"),
+])  # fmt: skip
+def test_what_is_no_result_is_refused(tmp_path, make, says):
+    with pytest.raises(InputError, match=says):
+        gather([make(tmp_path / "it")])
+
+
+def test_a_damaged_table_is_refused_by_name(tmp_path):
+    path = write_experiment(tmp_path / "a", scores={0: [1.0]})
+    with (path / "metrics.csv").open("a") as file:
+        file.write("run,not a step,name,1.0\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        gather([path])
+    (path / "status.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        gather([path])
+
+
+def test_a_line_cut_by_a_kill_is_no_damage(tmp_path):
+    path = write_experiment(tmp_path / "a", scores={0: [1.0, 2.0]})
+    with (path / "metrics.csv").open("a") as file:
+        file.write("replica-hopper-medium_seed=0,3")
+    assert gather([path])[0].score == 2.0
+
+
+def test_settings_that_differ_make_groups(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0], 1: [3.0]}, settings=({"beta": 0.1}, {"beta": 0.5}), steps=10)
+    write_experiment(tmp_path / "b", scores={0: [5.0]}, dataset="replica:walker2d-medium", environment="walker2d",
+                     settings=({"beta": 0.5},), steps=10)  # fmt: skip
+    write_experiment(tmp_path / "c", scores={0: [5.0]}, algorithm="td3-bc", steps=10)
+    groups = group(gather([tmp_path]))
+    assert [(g.method, g.dataset, len(g.runs)) for g in groups] == [
+        ("SCORE (beta=0.1)", "replica:hopper-medium", 2),
+        ("SCORE (beta=0.5)", "replica:hopper-medium", 2),
+        ("SCORE (beta=0.5)", "replica:walker2d-medium", 1),
+        ("TD3-BC", "replica:hopper-medium", 1),
+    ]
+    assert [g.dataset for g in by_method(groups)["SCORE (beta=0.5)"]] == [
+        "replica:hopper-medium", "replica:walker2d-medium",
+    ]  # fmt: skip
+
+
+def test_presets_of_data_sets_are_no_settings_that_differ(tmp_path):
+    for name in ("hopper", "walker2d"):
+        write_experiment(tmp_path / name, scores={0: [1.0]}, dataset=f"replica:{name}-medium",
+                         settings=({"beta": len(name)},))  # fmt: skip
+    assert {g.method for g in group(gather([tmp_path]))} == {"SCORE"}
+
+
+def test_other_lengths_other_rows_and_repetitions_are_never_averaged(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10)
+    write_experiment(tmp_path / "b", scores={0: [1.0, 2.0]}, steps=20)
+    assert {g.method for g in group(gather([tmp_path]))} == {"SCORE (steps=10)", "SCORE (steps=20)"}
+    write_experiment(tmp_path / "c", scores={0: [1.0, 2.0]}, steps=20, rows=5000)
+    assert len(group(gather([tmp_path / "b", tmp_path / "c"]))) == 2
+    write_experiment(tmp_path / "again", scores={0: [9.0], 1: [8.0]}, steps=10)
+    groups = group(gather([tmp_path / "a", tmp_path / "again"]))
+    assert [len(g.runs) for g in groups] == [1, 2]
+    assert all("folder=" in g.method for g in groups), "the same seed twice is a repetition, not a second seed"
+
+
+def test_an_unknown_algorithm_goes_by_its_name(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, algorithm="of-tomorrow")
+    assert group(gather([tmp_path]))[0].method == "of-tomorrow"
+
+
+def test_without_an_environment_there_is_no_score(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, environment=None, dataset="logs")
+    (run,) = gather([tmp_path])
+    assert (run.score, run.environment, run.task) == (None, None, None)
+    assert run.last(UNCERTAINTY) == 0.1
+
+
+def test_kept_results_say_the_same_as_the_experiments(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0, 2.0, 3.25]}, settings=({"beta": 0.1}, {"beta": 0.5}))
+    write_experiment(tmp_path / "b", scores={7: [4.0]}, algorithm="bc", state="failed", states={7: "training"},
+                     error="why")  # fmt: skip
+    before = gather([tmp_path])
+    store_results(before, tmp_path / "kept", (SCORE, UNCERTAINTY), every=20)
+    after = gather([tmp_path / "kept"])
+    assert len(after) == len(before) == 3
+    for one, other in zip(before, after, strict=True):
+        for name in ("name", "algorithm", "dataset", "task", "seed", "config", "status", "step", "steps", "error",
+                     "settings", "score", "provenance"):  # fmt: skip
+            assert getattr(one, name) == getattr(other, name), name
+    np.testing.assert_array_equal(after[0].curves[SCORE].steps, [20, 30])
+    assert set(after[0].curves) == {SCORE, UNCERTAINTY}
+    assert [g.method for g in group(after)] == [g.method for g in group(before)]
+
+
+@pytest.mark.parametrize("folder", sorted(KEPT.glob("*/curves.csv")), ids=lambda path: path.parent.name)
+def test_the_repositorys_own_kept_results_are_readable(folder):
+    runs = gather([folder.parent])
+    assert runs
+    assert all(run.finished and run.score is not None and run.task for run in runs)
+    summary = found.json.loads((folder.parent / "summary.json").read_text())
+    for dataset, mine in summary.get("results", {}).items():
+        scores = [run.score for run in runs if run.dataset == dataset]
+        np.testing.assert_allclose(scores, mine["last_policies"], rtol=1e-5)
+
+
+def test_a_kept_folder_that_is_none_is_refused(tmp_path):
+    (tmp_path / "summary.json").write_text("{}")
+    (tmp_path / "curves.csv").write_text("dataset,seed\n")
+    with pytest.raises(InputError, match="not a kept result"):
+        gather([tmp_path])
