@@ -70,6 +70,8 @@ class TrainArguments:
     """MuJoCo as D4RL was recorded with, or as it is today."""
     checkpoint_minutes: float = 1.0
     """Time between checkpoints; 0 writes one after every row of metrics."""
+    memory_limit: float | None = None
+    """GiB of the device to use; all that is free unless given. Runs that do not fit train in several fleets."""
     tensorboard: bool = True
     """Write TensorBoard files too."""
     quiet: bool = False

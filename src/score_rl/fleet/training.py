@@ -1,7 +1,6 @@
 """Training a fleet from wherever it stands to its end: windows, judgements, checkpoints, interruptions."""
 
 import dataclasses
-import os
 import shutil
 import signal
 import threading
@@ -28,6 +27,7 @@ from score_rl.fleet.checkpoint import (
     save_checkpoint,
     to_arrays,
 )
+from score_rl.fleet.memory import GIBIBYTE, total_memory
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress, duration
 from score_rl.fleet.spec import ExperimentSpec, Run
@@ -35,7 +35,6 @@ from score_rl.fleet.stages import FleetStages
 from score_rl.fleet.store import Folder, MetricsWriter, Row
 
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
-GIBIBYTE = 2**30
 
 
 class StopRequest:
@@ -85,9 +84,11 @@ class FleetTrainer:
         console: Console,
         stop: StopRequest,
         *,
+        memory_limit: int | None = None,
         quiet: bool = False,
     ) -> None:
         self.number, self.runs, self.spec = number, list(runs), spec
+        self.memory_limit = memory_limit
         self.folder, self.writer, self.status = folder, writer, status
         self.console, self.stop, self.quiet = console, stop, quiet
         self.program = FleetProgram(runs)
@@ -287,7 +288,7 @@ class FleetTrainer:
         needed = self.program.memory(self.spec.log_every)
         compiled = time.perf_counter() - began
         device = self.program.mesh.devices.flat[0]
-        available = _device_memory(device)
+        available = total_memory(device) if self.memory_limit is None else self.memory_limit
         if available is not None and needed > available:
             raise InputError(
                 f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {needed / GIBIBYTE:.1f} GiB on "
@@ -331,14 +332,3 @@ def _plain_shapes(program: FleetProgram) -> Any:
             program.init(),
         )
     )
-
-
-def _device_memory(device: jax.Device) -> int | None:
-    """Bytes the program may use there; None where nothing says."""
-    if device.platform == "cpu":
-        try:
-            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        except (ValueError, OSError, AttributeError):
-            return None
-    statistics = device.memory_stats() or {}
-    return statistics.get("bytes_limit")
