@@ -90,12 +90,12 @@ def torch_versions(seconds: float) -> list[TakesTurns]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     finish = torch.cuda.synchronize if device == "cuda" else lambda: None
     rows = pack_rows(made_up_data())
-    made: dict[str, Callable[[], None]] = {
+    made = {
         "torch-loop": torch_loop.make_update(rows, OBSERVATION, ACTION, device, tuned=False),
         "torch-loop-tuned": torch_loop.make_update(rows, OBSERVATION, ACTION, device, tuned=True),
         "torch-batched": torch_batched.make_update(rows, OBSERVATION, ACTION, device),
     }
-    return [Calls(name, update, seconds, finish) for name, update in made.items()]
+    return [Calls(name, update, seconds, finish) for name, (update, _) in made.items()]
 
 
 def measure_score(asked: Arguments, results: Results, clock: Clock) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 CRITICS, WIDTH, BATCH = 5, 256, 256
+Made = tuple[Callable[[], None], list[torch.Tensor]]
 Layers = list[tuple[torch.Tensor, torch.Tensor]]
 
 
@@ -49,8 +50,8 @@ def copied(layers: Layers) -> Layers:
     return [(weight.detach().clone(), bias.detach().clone()) for weight, bias in layers]
 
 
-def make_update(rows: np.ndarray, observation: int, action: int, device: str) -> Callable[[], None]:
-    """A function that does one update. `rows` holds s, a, r, s', terminal, and one column more."""
+def make_update(rows: np.ndarray, observation: int, action: int, device: str) -> Made:
+    """A function that does one update, and all it moves. `rows` holds s, a, r, s', terminal, and one column more."""
     data = torch.as_tensor(rows, device=device)
     actor = stacked((observation, WIDTH, WIDTH, action), 1, device)
     critics = stacked((observation + action, WIDTH, WIDTH, 1), CRITICS, device)
@@ -94,4 +95,4 @@ def make_update(rows: np.ndarray, observation: int, action: int, device: str) ->
                 torch._foreach_lerp_(targets, online, 0.005)
         step += 1
 
-    return update
+    return update, online + targets

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 CRITICS, WIDTH, BATCH = 5, 256, 256
+Made = tuple[Callable[[], None], list[torch.Tensor]]
 
 
 def perceptron(inputs: int, outputs: int) -> nn.Sequential:
@@ -22,8 +23,8 @@ def perceptron(inputs: int, outputs: int) -> nn.Sequential:
     )
 
 
-def make_update(rows: np.ndarray, observation: int, action: int, device: str, *, tuned: bool) -> Callable[[], None]:
-    """A function that does one update. `rows` holds s, a, r, s', terminal, and one column more."""
+def make_update(rows: np.ndarray, observation: int, action: int, device: str, *, tuned: bool) -> Made:
+    """A function that does one update, and all it moves. `rows` holds s, a, r, s', terminal, and one column more."""
     data = torch.as_tensor(rows, device=device)
     actor = perceptron(observation, action).to(device)
     critics = [perceptron(observation + action, 1).to(device) for _ in range(CRITICS)]
@@ -84,4 +85,4 @@ def make_update(rows: np.ndarray, observation: int, action: int, device: str, *,
                 move_targets()
         step += 1
 
-    return update
+    return update, online + targets
