@@ -34,6 +34,7 @@ def test_a_part_begins_nothing_after_its_limit(measure):
     assert measure(speed.measure_methods, methods=("bc",), limit=-1.0) == {}
 
 
+@pytest.mark.slow
 def test_a_model_based_method_is_timed_in_whole_cycles():
     small = {"rollouts": 100, "rollout_every": 10, "hidden": (16, 16), "models": 2, "elites": 1, "batch_size": 16}
     fleet = timing.Engine("mopo", 2, 0.1, small)
@@ -69,6 +70,7 @@ def test_one_thing_grows_at_a_time():
     assert len({tuple(point.values()) for point in points}) == len(points)
 
 
+@pytest.mark.slow
 def test_starting_is_timed(measure):
     stored = measure(speed_fleet.measure_startup)["startup"]
     assert stored["help_seconds"] < 1.0
