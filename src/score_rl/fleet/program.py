@@ -1,6 +1,7 @@
 """The compiled program: sampling and updates, `scan` over updates, `vmap` over runs, shards over devices."""
 
 import dataclasses
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,8 +16,11 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shape
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet.spec import Run
+from score_rl.nets.fused import shape_for
+from score_rl.nets.precision import Arithmetic, Precision, arithmetic
 
 RUNS = "runs"  # the mesh axis
+DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
 
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
@@ -130,20 +134,33 @@ def train_window(
     if updates % cycle(algorithm, config):
         raise ValueError(f"a window of {updates} updates is not a multiple of {cycle(algorithm, config)}")
 
-    def one_cycle(state: Any, first: Int[Array, ""]) -> tuple[Any, Metrics]:
+    def drawn_for(step: Int[Array, ""]) -> tuple[Batch, PRNGKeyArray]:
+        sample_key, update_key = jax.random.split(jax.random.fold_in(stream, step))
+        drawn = jax.random.randint(sample_key, (config.batch_size,), 0, inputs.length)
+        return draw_batch(inputs.treatment, shapes, rows, inputs.offset, inputs.length, drawn), update_key
+
+    names: list[str] = []  # of the metrics, found while tracing
+
+    def one_cycle(state: Any, drawn: tuple[Batch, PRNGKeyArray]) -> tuple[Any, Float[Array, " metrics"]]:
         seen: dict[str, list[Array]] = {}
         for turn in range(turns):
-            sample_key, update_key = jax.random.split(jax.random.fold_in(stream, first + turn))
-            drawn = jax.random.randint(sample_key, (config.batch_size,), 0, inputs.length)
-            batch = draw_batch(inputs.treatment, shapes, rows, inputs.offset, inputs.length, drawn)
-            state, metrics = algorithm.update(config, state, batch, update_key, turn)
+            batch, key = jax.tree.map(operator.itemgetter(turn), drawn)
+            state, metrics = algorithm.update(config, state, batch, key, turn)
             for name, value in metrics.items():
                 seen.setdefault(name, []).append(value)
-        return state, {name: jnp.stack(values).mean() for name, values in seen.items()}
+        names.extend(name for name in seen if name not in names)
+        # One array of all metrics: written by one launch where each would be one.
+        return state, jnp.stack([jnp.stack(seen[name]).mean() for name in names])
+
+    def block(state: Any, steps: Int[Array, "cycles turns"]) -> tuple[Any, Float[Array, "cycles metrics"]]:
+        # Drawing for many updates at once: small work that would otherwise be a dozen launches in each.
+        return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps))
 
     def cycles(state: Any, first: Int[Array, ""], number: int) -> tuple[Any, Metrics]:
-        state, metrics = jax.lax.scan(one_cycle, state, first + turns * jnp.arange(number // turns))
-        return state, {name: values.mean() for name, values in metrics.items()}
+        together = max(n for n in range(1, DRAWN_TOGETHER // turns + 2) if number // turns % n == 0)
+        steps = first + jnp.arange(number).reshape(-1, together, turns)
+        state, metrics = jax.lax.scan(block, state, steps)
+        return state, dict(zip(names, metrics.mean(axis=(0, 1)), strict=True))
 
     if algorithm.refresh is None:
         return cycles(state, start, updates)
@@ -213,7 +230,12 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
 class FleetProgram:
     """A fleet's inputs on the device, and its functions compiled over all runs."""
 
-    def __init__(self, runs: Sequence[Run], devices: Sequence[jax.Device] | None = None) -> None:
+    def __init__(
+        self,
+        runs: Sequence[Run],
+        devices: Sequence[jax.Device] | None = None,
+        precision: Precision = "float32",
+    ) -> None:
         self.runs = list(runs)
         self.algorithm = runs[0].algorithm
         self.shapes = Shapes(runs[0].dataset.observation_dim, runs[0].dataset.action_dim)
@@ -223,6 +245,8 @@ class FleetProgram:
         self.width = -(-len(runs) // len(devices)) * len(devices)
         self._split = NamedSharding(self.mesh, PartitionSpec(RUNS))
         self._whole = NamedSharding(self.mesh, PartitionSpec())
+        kernels = devices[0].platform == "gpu" and precision == "bfloat16"
+        self.arithmetic = Arithmetic(precision, shape_for(self.width // len(devices)) if kernels else None)
         self.inputs, self.rows = self._upload()
         self._compiled: dict[int, Any] = {}
 
@@ -297,7 +321,8 @@ class FleetProgram:
                 self.state_shapes(),
             )
             start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
-            lowered = jax.jit(fleet, donate_argnums=1).lower(self.inputs, state, start, self.rows)
+            with arithmetic(self.arithmetic):
+                lowered = jax.jit(fleet, donate_argnums=1).lower(self.inputs, state, start, self.rows)
             self._compiled[updates] = lowered.compile()
         return self._compiled[updates]
 

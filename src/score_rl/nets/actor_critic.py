@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.precision import product
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -18,7 +19,7 @@ def values(
     actions: Float[Array, "batch action"],
 ) -> Float[Array, "members batch"]:
     """Q_i(s, a) of every critic."""
-    return critics.members(jnp.concatenate([observations, actions], axis=-1))[..., 0]
+    return critics.scalars(jnp.concatenate([observations, actions], axis=-1))
 
 
 def member(critics: Perceptron, number: int) -> Perceptron:
@@ -31,14 +32,15 @@ def first_hidden(
 ) -> Float[Array, "samples batch width"]:
     """The first hidden layer on (s, x) for many x beside every s; the product with s is done once."""
     weight, bias, width = net.weights[0], net.biases[0], shared.shape[-1]
-    return jax.nn.relu((shared @ weight[:width] + bias[None])[None] + varied @ weight[width:])
+    beside = product("bi,io->bo", shared, weight[:width]) + bias[None]
+    return jax.nn.relu(beside[None] + product("sbi,io->sbo", varied, weight[width:]))
 
 
 def on_many(
     net: Perceptron, shared: Float[Array, "batch shared"], varied: Float[Array, "samples batch varied"]
 ) -> Float[Array, "samples batch fan_out"]:
     """The network on (s, x) for many x beside every s."""
-    return Perceptron(net.weights[1:], net.biases[1:])(first_hidden(net, shared, varied))
+    return Perceptron(net.weights[1:], net.biases[1:])(first_hidden(net, shared, varied), multiply=product)
 
 
 def values_of_many(

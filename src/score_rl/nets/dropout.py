@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.nets.actor_critic import first_hidden
 from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.precision import product
 
 Masks = Literal["row", "pass"]
 
@@ -52,7 +53,7 @@ def one_pass(
     layers = list(zip(critics.weights[1:], critics.biases[1:], strict=True))
     for number, (weight, bias) in enumerate(layers):
         x = dropout(x, jax.random.fold_in(key, number), rate, masks)
-        x = jnp.einsum("mbi,mio->mbo", x, weight) + bias[:, None]
+        x = product("mbi,mio->mbo", x, weight) + bias[:, None]
         if number < len(layers) - 1:
             x = jax.nn.relu(x)
     return x[..., 0]

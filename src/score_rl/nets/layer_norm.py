@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.precision import product
 
 EPSILON = 1e-6  # flax's, with which ReBRAC was published
 
@@ -39,13 +40,13 @@ class NormalisedPerceptron(eqx.Module):
 
     def members(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch fan_out"]:
         """Every member on the same input; their first layers are one matrix product."""
-        product = "bi,mio->mbo"
+        equation = "bi,mio->mbo"
         *hidden, last = zip(self.layers.weights, self.layers.biases, strict=True)
         for (weight, bias), scale, shift in zip(hidden, self.scales, self.shifts, strict=True):
-            x = jax.nn.relu(jnp.einsum(product, x, weight) + bias[:, None])
+            x = jax.nn.relu(product(equation, x, weight) + bias[:, None])
             x = normalise(x) * scale[:, None] + shift[:, None]
-            product = "mbi,mio->mbo"
-        return jnp.einsum(product, x, last[0]) + last[1][:, None]
+            equation = "mbi,mio->mbo"
+        return product(equation, x, last[0]) + last[1][:, None]
 
 
 def normalise(x: Float[Array, "*batch width"]) -> Float[Array, "*batch width"]:

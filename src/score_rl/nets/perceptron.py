@@ -10,7 +10,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from score_rl.nets.fused import fits, outputs
+from score_rl.nets.precision import chosen_arithmetic, product
+
 Activation = Callable[[Array], Array]
+Multiply = Callable[[str, Array, Array], Array]
 
 
 class Perceptron(eqx.Module):
@@ -36,13 +40,15 @@ class Perceptron(eqx.Module):
         return cls(tuple(layers[0::2]), tuple(layers[1::2]))
 
     def __call__(
-        self, x: Float[Array, "*batch fan_in"], activation: Activation = jax.nn.relu
+        self, x: Float[Array, "*batch fan_in"], activation: Activation = jax.nn.relu, multiply: Multiply = jnp.einsum
     ) -> Float[Array, "*batch fan_out"]:
+        """A network alone is small, and as an actor it is the result: its products stay float32 unless asked."""
         *hidden, last = zip(self.weights, self.biases, strict=True)
+        batch = "abc"[: x.ndim - 1]
         for weight, bias in hidden:
-            x = activation(jnp.dot(x, weight) + _beside(bias, x.ndim))
+            x = activation(multiply(f"{batch}i,io->{batch}o", x, weight) + _beside(bias, x.ndim))
         weight, bias = last
-        return jnp.dot(x, weight) + _beside(bias, x.ndim)
+        return multiply(f"{batch}i,io->{batch}o", x, weight) + _beside(bias, x.ndim)
 
     def members(
         self, x: Float[Array, "batch fan_in"], activation: Activation = jax.nn.relu
@@ -51,14 +57,21 @@ class Perceptron(eqx.Module):
 
         The first layers of all members are one matrix product, since they share their input.
         """
-        product = "bi,mio->mbo"
+        equation = "bi,mio->mbo"
         layers = len(self.weights)
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = jnp.einsum(product, x, weight) + bias[:, None, :]
+            x = product(equation, x, weight) + bias[:, None, :]
             if number < layers - 1:
                 x = activation(x)
-            product = "mbi,mio->mbo"
+            equation = "mbi,mio->mbo"
         return x
+
+    def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
+        """The only output of every member, ReLU between the layers; differentiable once."""
+        kernels = chosen_arithmetic().kernels
+        if kernels is not None and fits(self.weights):
+            return outputs(self.weights, self.biases, x, kernels)
+        return self.members(x)[..., 0]
 
 
 def _beside(bias: Array, ndim: int) -> Array:

@@ -1,0 +1,279 @@
+"""An ensemble of critics as a few GPU kernels instead of dozens.
+
+A critic's layers are small: 256 rows by 256 units. Left to the compiler, every product, bias, ReLU and reduction
+of every layer travels through the GPU's memory, and each is a launch of its own. Here a program of a kernel holds
+some of one member's weights in shared memory and takes the rows past them tile by tile:
+
+- forward: both hidden layers and the output, q = w₃·relu(W₂·relu(W₁x + b₁) + b₂) + b₃. A program does some units of
+  the second layer and gives its share of q. The hidden layers are written only if a gradient will need them;
+- backward by the parameters: ∂L/∂(pre-activations) of both layers and the first layer's gradient. Its bias comes
+  with it: x has a column of ones. The second layer's are plain products and sums, left to the compiler;
+- backward by the input.
+
+Products take bfloat16 and sum in float32; parameters and gradients are float32. For two hidden layers of one width
+of 64, 128 or 256 (`fits`). The kernels are Pallas in its Triton dialect; `interpret` runs them anywhere, slowly, for
+tests.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton as plt
+from jaxtyping import Array, BFloat16, Float
+
+DTYPE = jnp.bfloat16
+PART = 64  # hidden units per product: a weight is converted and kept in parts of so many
+
+
+class How(NamedTuple):
+    """The shape of the kernels' work."""
+
+    rows: int = 64  # in a tile
+    groups: int = 1  # programs that share a member's rows: more of them for a small fleet
+    units: int = 128  # hidden units for a program
+    warps: int = 4
+    interpret: bool = False
+
+
+def shape_for(runs: int) -> How:
+    """The shape for so many runs on a device: enough programs to keep it busy, and no more."""
+    return How(groups=1 if runs >= 20 else 2 if runs >= 5 else 4)
+
+
+def fits(weights: tuple[Array, ...]) -> bool:
+    """Whether these kernels can do it."""
+    if len(weights) != 3 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
+        return False
+    width = weights[0].shape[-1]
+    return weights[1].shape[1:] == (width, width) and weights[2].shape[-1] == 1 and width in (64, 128, 256)
+
+
+# -- inside the kernels ----------------------------------------------------------------------------------------------
+
+
+def _parts(width: int) -> list[Any]:
+    return [pl.ds(start, PART) for start in range(0, width, PART)]
+
+
+def _first_weight(ref: Any, units: Any, padded: int) -> Array:
+    """Columns of the first layer's weight, with rows of zeros up to a power of two."""
+    start = jnp.int32(0)  # traced: a slice that reaches over the end is meant, and masked
+    mask = jax.lax.broadcasted_iota(jnp.int32, (padded, units.size), 0) < ref.shape[0]
+    return plt.load(ref.at[pl.ds(start, padded), units], mask=mask, other=0.0).astype(DTYPE)
+
+
+def _over_tiles(how: How, rows: int, step: Callable[[Any, Any], Any], start: Any) -> Any:
+    return jax.lax.fori_loop(0, rows // how.rows, lambda i, carry: step(pl.ds(i * how.rows, how.rows), carry), start)
+
+
+def _forward_kernel(how: How, keep: bool, *refs: Any) -> None:
+    """Some units of the second layer, all of the first; what every program computes, one of them writes."""
+    x_ref, w1_ref, b1_ref, w2_ref, b2_ref, w3_ref, q_ref, *kept = refs
+    (rows, padded), (width, number) = x_ref.shape, w2_ref.shape
+    parts = _parts(width)
+    first = [(_first_weight(w1_ref, units, padded), b1_ref[units]) for units in parts]
+    second = [w2_ref[units, :].astype(DTYPE) for units in parts]
+    b2, w3, writes = b2_ref[...], w3_ref[...], _is_first()
+
+    def step(tile: Any, carry: None) -> None:
+        x = x_ref[tile, :]
+        total = jnp.zeros((how.rows, number), jnp.float32)
+        for units, (w1, b1), w2 in zip(parts, first, second, strict=True):
+            hidden = jnp.maximum(plt.dot(x, w1) + b1[None, :], 0).astype(DTYPE)
+            if keep:
+                _store_if(writes, kept[0], tile, units, hidden)
+            total += plt.dot(hidden, w2)
+        hidden = jnp.maximum(total + b2[None, :], 0)
+        if keep:
+            kept[1][tile, :] = hidden.astype(DTYPE)
+        q_ref[tile] = jnp.sum(hidden * w3[None, :], axis=1)
+
+    _over_tiles(how, rows, step, None)
+
+
+def _is_first() -> Array:
+    """Whether this is the one of the programs sharing a member's rows that writes what all of them compute."""
+    return pl.program_id(2) == 0
+
+
+def _store_if(condition: Array, ref: Any, tile: Any, units: Any, value: Array) -> None:
+    plt.store(ref.at[tile, units], value, mask=jnp.broadcast_to(condition, value.shape))
+
+
+def _pulled_back(second: list[Array], w3: list[Array], hidden: list[Array], dq: Array, store: Any) -> Array:
+    """(∂L/∂ pre-activation of the second layer)·W₂ᵀ, for some units of the first."""
+    total = jnp.zeros((dq.shape[0], second[0].shape[0]), jnp.float32)
+    for number, part in enumerate(hidden):
+        delta = jnp.where(part > 0, dq[:, None] * w3[number][None, :], 0).astype(DTYPE)
+        if store is not None:
+            store(number, delta)
+        total += plt.dot(delta, second[number], trans_b=True)
+    return total
+
+
+def _parameter_kernel(how: How, *refs: Any) -> None:
+    x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
+    parts, writes = _parts(w2_ref.shape[1]), _is_first()
+    second, w3 = [w2_ref[:, units].astype(DTYPE) for units in parts], [w3_ref[units] for units in parts]
+
+    def step(tile: Any, total: Array) -> Array:
+        # All loads come first: each takes longer than the product that waits for it.
+        hidden, dq = [h2_ref[tile, units] for units in parts], dq_ref[tile]
+        below, x = h1_ref[tile, :], x_ref[tile, :]
+
+        def store(number: int, delta: Array) -> None:
+            _store_if(writes, delta_ref, tile, parts[number], delta)
+
+        delta = jnp.where(below > 0, _pulled_back(second, w3, hidden, dq, store), 0).astype(DTYPE)
+        return total + plt.dot(x, delta, trans_a=True)
+
+    dw1_ref[...] = _over_tiles(how, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
+
+
+def _input_kernel(how: How, *refs: Any) -> None:
+    w1_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, dx_ref = refs
+    parts = _parts(w2_ref.shape[1])
+    first = _first_weight(w1_ref, pl.ds(0, w1_ref.shape[1]), dx_ref.shape[1])
+    second, w3 = [w2_ref[:, units].astype(DTYPE) for units in parts], [w3_ref[units] for units in parts]
+
+    def step(tile: Any, carry: None) -> None:
+        hidden, dq, below = [h2_ref[tile, units] for units in parts], dq_ref[tile], h1_ref[tile, :]
+        delta = jnp.where(below > 0, _pulled_back(second, w3, hidden, dq, None), 0).astype(DTYPE)
+        dx_ref[tile, :] = plt.dot(delta, first, trans_b=True)
+
+    _over_tiles(how, dx_ref.shape[0], step, None)
+
+
+# -- calling them ----------------------------------------------------------------------------------------------------
+
+
+class _Plan:
+    """The blocks of each array that a program sees. A program is (member, group of rows, some units)."""
+
+    def __init__(self, how: How, members: int, rows: int, width: int) -> None:
+        units = min(how.units, width)
+        self.how, self.group, self.units, self.shares = how, rows // how.groups, units, width // units
+        self.grid = (members, how.groups, self.shares)
+
+    def rows(self, columns: int) -> pl.BlockSpec:
+        """Rows that all members share."""
+        return pl.BlockSpec((self.group, columns), lambda member, group, units: (group, 0))
+
+    def member_rows(self, *shape: int) -> pl.BlockSpec:
+        zeros = tuple(0 for _ in shape)
+        return pl.BlockSpec((None, self.group, *shape), lambda member, group, units: (member, group, *zeros))
+
+    def some_units_of_rows(self) -> pl.BlockSpec:
+        return pl.BlockSpec((None, self.group, self.units), lambda member, group, units: (member, group, units))
+
+    def member(self, *shape: int) -> pl.BlockSpec:
+        zeros = tuple(0 for _ in shape)
+        return pl.BlockSpec((None, *shape), lambda member, group, units: (member, *zeros))
+
+    def some_columns(self, *rows: int) -> pl.BlockSpec:
+        zeros = tuple(0 for _ in rows)
+        return pl.BlockSpec((None, *rows, self.units), lambda member, group, units: (member, *zeros, units))
+
+    def some_rows(self, columns: int) -> pl.BlockSpec:
+        return pl.BlockSpec((None, self.units, columns), lambda member, group, units: (member, units, 0))
+
+    def share_of_rows(self, *shape: int) -> pl.BlockSpec:
+        """What a program adds to a sum over units."""
+        zeros = tuple(0 for _ in shape)
+        block = (None, None, self.group, *shape)
+        return pl.BlockSpec(block, lambda member, group, units: (units, member, group, *zeros))
+
+    def share_of_columns(self, rows: int) -> pl.BlockSpec:
+        """What a program adds to a sum over groups of rows."""
+        return pl.BlockSpec((None, None, rows, self.units), lambda member, group, units: (group, member, 0, units))
+
+    def call(self, kernel: Callable[..., None], ins: list[Any], outs: list[Any], *operands: Array) -> list[Array]:
+        options: dict[str, Any] = {"interpret": True} if self.how.interpret else {}
+        if not self.how.interpret:
+            options["compiler_params"] = plt.CompilerParams(num_warps=self.how.warps, num_stages=1)
+        return pl.pallas_call(
+            kernel,
+            grid=self.grid,
+            in_specs=ins,
+            out_specs=[spec for _, _, spec in outs],
+            out_shape=[jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, _ in outs],
+            **options,
+        )(*operands)
+
+
+def _prepared(how: How, x: Float[Array, "rows inputs"]) -> BFloat16[Array, "padded_rows padded_inputs"]:
+    """In bfloat16, with a column of ones and then zeros up to a power of two, and rows up to whole tiles."""
+    rows, inputs = x.shape
+    columns = max(16, 1 << inputs.bit_length())
+    widened = jnp.concatenate([x, jnp.ones((rows, 1)), jnp.zeros((rows, columns - inputs - 1))], axis=1)
+    return jnp.pad(widened.astype(DTYPE), ((0, -rows % (how.rows * how.groups)), (0, 0)))
+
+
+def _summed(shares: Float[Array, "number *rest"]) -> Float[Array, "*rest"]:  # noqa: F821
+    return shares[0] if shares.shape[0] == 1 else shares.sum(axis=0)
+
+
+def _forward(how: How, weights: Any, biases: Any, x: Array, keep: bool) -> list[Array]:
+    w1, w2, w3 = weights
+    (members, inputs, width), (rows, padded) = w1.shape, x.shape
+    plan = _Plan(how, members, rows, width)
+    ins = [plan.rows(padded), plan.member(inputs, width), plan.member(width), plan.some_columns(width)]
+    ins += [plan.some_columns(), plan.some_columns()]
+    outs: list[Any] = [((plan.shares, members, rows), jnp.float32, plan.share_of_rows())]
+    if keep:
+        hidden = (members, rows, width)
+        outs += [(hidden, DTYPE, plan.member_rows(width)), (hidden, DTYPE, plan.some_units_of_rows())]
+    operands = (x, w1, biases[0], w2, biases[1], w3[..., 0])
+    q, *kept = plan.call(partial(_forward_kernel, how, keep), ins, outs, *operands)
+    return [_summed(q) + biases[2], *kept]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _outputs(how: How, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+    return _forward(how, weights, biases, _prepared(how, x), False)[0][:, : x.shape[0]]
+
+
+def _outputs_forward(how: How, weights: Any, biases: Any, x: Array) -> tuple[Array, Any]:
+    prepared = _prepared(how, x)
+    q, h1, h2 = _forward(how, weights, biases, prepared, True)
+    return q[:, : x.shape[0]], (weights, x.shape, prepared, h1, h2)
+
+
+def _outputs_backward(how: How, saved: Any, dq: Float[Array, "members rows"]) -> tuple[Any, Any, Array]:
+    (w1, w2, w3), (number, inputs), x, h1, h2 = saved
+    members, rows, width = h1.shape
+    padded, plan = x.shape[1], _Plan(how, members, rows, width)
+    dq_rows = jnp.pad(dq, ((0, 0), (0, rows - number)))
+    hidden = plan.member_rows(width)
+    above = [plan.some_rows(width), plan.member(width), plan.some_units_of_rows(), hidden, plan.member_rows()]
+    operands = (w2, w3[..., 0], h1, h2, dq_rows)
+    outs = [
+        ((members, rows, width), DTYPE, hidden),
+        ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
+    ]
+    delta, shares = plan.call(partial(_parameter_kernel, how), [plan.rows(padded), *above], outs, x, *operands)
+    first = _summed(shares)
+    # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
+    dw2 = jnp.einsum("mbi,mbo->mio", h1, delta, preferred_element_type=DTYPE).astype(jnp.float32)
+    db2 = delta.astype(jnp.float32).sum(axis=1)
+    dw3 = (h2.astype(jnp.float32) * dq_rows[..., None]).sum(axis=1)
+    # Whichever of the two gradients nobody asked for, the compiler leaves out.
+    outs = [((plan.shares, members, rows, padded), jnp.float32, plan.share_of_rows(padded))]
+    (dx,) = plan.call(partial(_input_kernel, how), [plan.some_columns(inputs), *above], outs, w1, *operands)
+    d_weights = (first[:, :inputs], dw2, dw3[..., None])
+    d_biases = (first[:, inputs], db2, dq.sum(axis=1, keepdims=True))
+    return d_weights, d_biases, dx.sum(axis=(0, 1))[:number, :inputs]
+
+
+_outputs.defvjp(_outputs_forward, _outputs_backward)
+
+
+def outputs(
+    weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], how: How
+) -> Float[Array, "members rows"]:
+    """Every member's only output on every row; differentiable once, by parameters and input."""
+    return _outputs(how, weights, biases, x)
