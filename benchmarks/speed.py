@@ -32,6 +32,7 @@ from timing import ACTION, OBSERVATION, Calls, Clock, Engine, Results, TakesTurn
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.fleet.compilation import keep_compiled_programs
 from score_rl.fleet.program import pack_rows
+from score_rl.nets.precision import Precision
 
 Part = Literal["score", "methods", "d3rlpy", "scale", "evaluation", "overlap", "stretch", "startup"]
 CONSOLE = Console(highlight=False)
@@ -47,6 +48,8 @@ class Arguments:
     """methods: only these; every algorithm unless given."""
     sizes: tuple[int, ...] = (1, 5)
     """methods: runs at once."""
+    precision: Precision = "float32"
+    """score, methods, scale: of the critics' matrix products; state, sums and losses are float32 always."""
     rounds: int = 4
     """How often all take their turn; the median counts."""
     seconds: float = 4.0
@@ -107,11 +110,12 @@ def measure_score(asked: Arguments, results: Results, clock: Clock) -> None:
         if clock.over():
             say(f"no time left for {runs} runs")
             continue
-        fleets.append(Engine("score", runs, asked.seconds))
+        fleets.append(Engine("score", runs, asked.seconds, precision=asked.precision))
         say(f"compiled SCORE for {runs} runs")
     cuda = torch.cuda.is_available()
     about = {
         "what": "SCORE, batch 256, M = 5, 17 observations, 6 actions, float32 state; median over rounds in turns",
+        "precision": asked.precision,
         "torch": torch.__version__,
         "torch_device": torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} threads",
     }
@@ -156,12 +160,12 @@ def measure_methods(asked: Arguments, results: Results, clock: Clock) -> None:
         if clock.over():
             say(f"no time left for {method}")
             continue
-        entry: dict[str, Any] = {"rates": {}}
+        entry: dict[str, Any] = {"precision": asked.precision, "rates": {}}
         for runs in asked.sizes:
             if clock.over():
                 say(f"no time left for {runs} runs of {method}")
                 continue
-            fleet = Engine(method, runs, asked.seconds)
+            fleet = Engine(method, runs, asked.seconds, precision=asked.precision)
             rates = [fleet.turn() for _ in range(max(1, asked.rounds - 1))]
             if clock.over():
                 rates = rates[:1]

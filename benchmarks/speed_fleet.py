@@ -62,7 +62,7 @@ def measure_scale(asked: "Arguments", results: Results, clock: Clock) -> None:
             continue
         width = point["width"]
         settings = {"critics": point["critics"], "batch_size": point["batch"], "hidden": (width, width)}
-        fleet = Engine("score", point["runs"], asked.seconds / 2, settings)
+        fleet = Engine("score", point["runs"], asked.seconds / 2, settings, precision=asked.precision)
         rate = float(np.median([fleet.turn() for _ in range(2)]))
         points.append(
             {
@@ -75,7 +75,9 @@ def measure_scale(asked: "Arguments", results: Results, clock: Clock) -> None:
         )
         del fleet
         about = "SCORE on 200,000 rows of halfcheetah's shape; bytes are the compiler's, the data included"
-        results.keep("scale", {"what": about, "base_runs": asked.base_runs, "points": points})
+        results.keep(
+            "scale", {"what": about, "precision": asked.precision, "base_runs": asked.base_runs, "points": points}
+        )
         _say(f"{point}: {rate:,.0f} run-steps/s, {points[-1]['bytes'] / 2**20:,.0f} MiB")
 
 

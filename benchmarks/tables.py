@@ -146,6 +146,7 @@ def score(found: list[Machine]) -> str:
         ]
         for fleet in part["fleets"]:
             what = "score-rl, one run" if fleet["runs"] == 1 else f"score-rl, {fleet['runs']} runs"
+            what += f" ({part['precision']} products)" if part.get("precision", "float32") != "float32" else ""
             times = [f"{fleet['times'][name]:,.1f}×" if name in fleet["times"] else "-" for name in names]
             rows.append([what, rate(fleet["run_steps_per_second"]), *times])
         headings = [machine.name, "run-steps/s", *(f"against {NAMES[name]}" for name in names)]

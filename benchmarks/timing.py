@@ -17,6 +17,7 @@ from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, expand_runs
 from score_rl.fleet.store import provenance
+from score_rl.nets.precision import Precision
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
 
@@ -63,11 +64,17 @@ class Engine:
     """
 
     def __init__(
-        self, algorithm: str, runs: int, seconds: float, settings: Mapping[str, Any] | None = None, name: str = ""
+        self,
+        algorithm: str,
+        runs: int,
+        seconds: float,
+        settings: Mapping[str, Any] | None = None,
+        name: str = "",
+        precision: Precision = "float32",
     ) -> None:
         self.name, self.runs = name or f"{algorithm} × {runs}", runs
         began = time.perf_counter()
-        self.program = FleetProgram(made_up_runs(algorithm, runs, settings))
+        self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=precision)
         config = self.program.runs[0].config
         self.cycle = cycle(self.program.algorithm, config)
         self.state, self.step = self.program.init(), 0

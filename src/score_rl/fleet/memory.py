@@ -25,6 +25,7 @@ from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.errors import InputError
 from score_rl.fleet.program import FleetProgram, train_epoch, train_window
 from score_rl.fleet.spec import Run
+from score_rl.nets.precision import Precision, arithmetic
 
 GIBIBYTE = 2**30
 SHARE = 0.9  # of the memory that a prediction may fill: the line is not exact, and libraries want their workspace
@@ -73,14 +74,15 @@ def rows_bytes(dataset: Dataset) -> int:
     return 4 * columns * len(dataset)
 
 
-def upper_bound(run: Run) -> int:
+def upper_bound(run: Run, precision: Precision = "float32") -> int:
     """More bytes than one run of a fleet can need, its data left out: nothing is freed, nothing is fused."""
-    program = FleetProgram([_stand_in(run)], jax.local_devices()[:1])
+    program = FleetProgram([_stand_in(run)], jax.local_devices()[:1], precision)
     algorithm, shapes, rows = program.algorithm, program.shapes, program.rows
     inputs, state = (jax.tree.map(_of_one, tree) for tree in (program.inputs, program.state_shapes()))
     number = jax.ShapeDtypeStruct((), jnp.int32)
     window = partial(train_window, algorithm, shapes, cycle(algorithm, run.config))
-    needs = [_computed(window, inputs, state, number, rows)]
+    with arithmetic(program.arithmetic):
+        needs = [_computed(window, inputs, state, number, rows)]
     for stage in range(len(algorithm.stages)):
         own = jax.tree.map(_of_one, program.stage(stage).state_shapes())
         epoch = partial(train_epoch, algorithm, shapes, stage)
@@ -89,19 +91,19 @@ def upper_bound(run: Run) -> int:
     return max(needs) + 2 * _bytes(state) + _bytes(inputs)
 
 
-def measured_need(run: Run, updates: int, devices: int = 1) -> Need:
+def measured_need(run: Run, updates: int, devices: int = 1, precision: Precision = "float32") -> Need:
     """From the compiler's figures for a few runs like this one, in windows of `updates`."""
     few, more = PROBES
-    used, used_by_more = (_compiled_need(run, number, updates) for number in PROBES)
+    used, used_by_more = (_compiled_need(run, number, updates, precision) for number in PROBES)
     per_run = (used_by_more - used) / (more - few)
     return Need(fixed=used - few * per_run, per_run=per_run, devices=devices)
 
 
-def _compiled_need(run: Run, number: int, updates: int) -> int:
+def _compiled_need(run: Run, number: int, updates: int, precision: Precision) -> int:
     """Without the data: a stand-in of the same shapes takes its place."""
     stand_in = _stand_in(run)
     runs = [dataclasses.replace(stand_in, id=str(n), seed=n) for n in range(number)]
-    program = FleetProgram(runs, jax.local_devices()[:1])
+    program = FleetProgram(runs, jax.local_devices()[:1], precision)
     needs = [program.memory(updates)]
     for stage in range(len(program.algorithm.stages)):
         stages = program.stage(stage)
@@ -122,16 +124,22 @@ def _compiled_need(run: Run, number: int, updates: int) -> int:
 
 
 def split_fleet(
-    runs: Sequence[Run], updates: int, limit: int | None, say: Callable[[str], None], *, where: str = "the device"
+    runs: Sequence[Run],
+    updates: int,
+    limit: int | None,
+    say: Callable[[str], None],
+    *,
+    where: str = "the device",
+    precision: Precision = "float32",
 ) -> list[list[Run]]:
     """The fleet as it is where it fits into `limit` bytes on each device, else in the fewest parts that do."""
     runs = list(runs)
     if limit is None or len(runs) == 1:
         return [runs]
     devices = min(len(jax.local_devices()), len(runs))
-    if Need(0, upper_bound(runs[0]), devices).of(runs) <= SHARE * limit:
+    if Need(0, upper_bound(runs[0], precision), devices).of(runs) <= SHARE * limit:
         return [runs]
-    need = measured_need(runs[0], updates, devices)
+    need = measured_need(runs[0], updates, devices, precision)
     if need.of(runs) <= SHARE * limit:
         return [runs]
     for number in range(2, len(runs) + 1):
