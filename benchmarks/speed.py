@@ -21,13 +21,26 @@ observations, 6 actions), data are noise unless environments are involved, batch
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import jax
 import tyro
 from rich.console import Console
-from timing import ACTION, OBSERVATION, Calls, Clock, Engine, Results, TakesTurns, in_turns, made_up_data, median
+from timing import (
+    ACTION,
+    OBSERVATION,
+    Calls,
+    Clock,
+    Engine,
+    Results,
+    TakesTurns,
+    compiled,
+    in_turns,
+    made_up_data,
+    median,
+)
 
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.fleet.compilation import keep_compiled_programs
@@ -105,13 +118,9 @@ def measure_score(asked: Arguments, results: Results, clock: Clock) -> None:
     import torch
 
     baselines = torch_versions(asked.seconds)
-    fleets: list[Engine] = []
-    for runs in asked.runs:
-        if clock.over():
-            say(f"no time left for {runs} runs")
-            continue
-        fleets.append(Engine("score", runs, asked.seconds, precision=asked.precision))
-        say(f"compiled SCORE for {runs} runs")
+    makers = [partial(Engine, "score", runs, asked.seconds, precision=asked.precision) for runs in asked.runs]
+    fleets = list(compiled(makers, clock.over))
+    say(f"compiled SCORE for {', '.join(str(fleet.runs) for fleet in fleets)} runs")
     cuda = torch.cuda.is_available()
     about = {
         "what": "SCORE, batch 256, M = 5, 17 observations, 6 actions, float32 state; median over rounds in turns",
@@ -156,29 +165,26 @@ def measure_score(asked: Arguments, results: Results, clock: Clock) -> None:
 
 
 def measure_methods(asked: Arguments, results: Results, clock: Clock) -> None:
-    for method in asked.methods or algorithm_names():
-        if clock.over():
-            say(f"no time left for {method}")
-            continue
-        entry: dict[str, Any] = {"precision": asked.precision, "rates": {}}
-        for runs in asked.sizes:
-            if clock.over():
-                say(f"no time left for {runs} runs of {method}")
-                continue
-            fleet = Engine(method, runs, asked.seconds, precision=asked.precision)
-            rates = [fleet.turn() for _ in range(max(1, asked.rounds - 1))]
-            if clock.over():
-                rates = rates[:1]
-            entry["rates"][str(runs)] = {
-                "run_steps_per_second": median(rates),
-                "rounds": rates,
-                "window": fleet.window,
-                "bytes": fleet.bytes,
-                "seconds_to_first": fleet.seconds_to_first,
-            }
-            results.keep("methods", entry, method)
-            say(f"{method}, {runs} runs: {median(rates):,.1f} run-steps/s in windows of {fleet.window:,}")
-            del fleet
+    asked_for = [(method, runs) for method in asked.methods or algorithm_names() for runs in asked.sizes]
+    makers = [partial(Engine, method, runs, asked.seconds, precision=asked.precision) for method, runs in asked_for]
+    entries: dict[str, dict[str, Any]] = {}
+    for (method, runs), fleet in zip(asked_for, compiled(makers, clock.over), strict=False):
+        rates = [fleet.turn() for _ in range(max(1, asked.rounds - 1))]
+        entry = entries.setdefault(method, {"precision": asked.precision, "rates": {}})
+        entry["rates"][str(runs)] = {
+            "run_steps_per_second": median(rates),
+            "rounds": rates,
+            "window": fleet.window,
+            "bytes": fleet.bytes,
+        }
+        results.keep("methods", entry, method)
+        say(f"{method}, {runs} runs: {median(rates):,.1f} run-steps/s in windows of {fleet.window:,}")
+    for method in dict.fromkeys(method for method, _ in asked_for):
+        missing = [
+            runs for m, runs in asked_for if m == method and str(runs) not in entries.get(m, {"rates": ()})["rates"]
+        ]
+        if missing:
+            say(f"no time left for {method} with {', '.join(map(str, missing))} runs")
 
 
 # -- against d3rlpy --------------------------------------------------------------------------------------------------

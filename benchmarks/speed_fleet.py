@@ -9,13 +9,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from rich.console import Console
-from timing import Clock, Engine, Results
+from timing import Clock, Engine, Results, compiled
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import load_dataset
@@ -56,29 +57,29 @@ def scale_points(base_runs: int, most_runs: int) -> list[dict[str, int]]:
 
 def measure_scale(asked: "Arguments", results: Results, clock: Clock) -> None:
     points: list[dict[str, Any]] = []
-    for point in scale_points(asked.base_runs, asked.most_runs):
-        if clock.over():
-            _say(f"no time left for {point}")
-            continue
-        width = point["width"]
-        settings = {"critics": point["critics"], "batch_size": point["batch"], "hidden": (width, width)}
-        fleet = Engine("score", point["runs"], asked.seconds / 2, settings, precision=asked.precision)
-        rate = float(np.median([fleet.turn() for _ in range(2)]))
-        points.append(
-            {
-                **point,
-                "run_steps_per_second": rate,
-                "bytes": fleet.bytes,
-                "data_bytes": fleet.program.rows.nbytes,
-                "seconds_to_first": fleet.seconds_to_first,
-            }
+    wanted = scale_points(asked.base_runs, asked.most_runs)
+    makers = [
+        partial(
+            Engine,
+            "score",
+            point["runs"],
+            asked.seconds / 2,
+            {"critics": point["critics"], "batch_size": point["batch"], "hidden": (point["width"],) * 2},
+            precision=asked.precision,
         )
-        del fleet
+        for point in wanted
+    ]
+    for point, fleet in zip(wanted, compiled(makers, clock.over), strict=False):
+        rate = float(np.median([fleet.turn() for _ in range(2)]))
+        memory = {"bytes": fleet.bytes, "data_bytes": fleet.program.rows.nbytes}
+        points.append({**point, "run_steps_per_second": rate, **memory})
         about = "SCORE on 200,000 rows of halfcheetah's shape; bytes are the compiler's, the data included"
         results.keep(
             "scale", {"what": about, "precision": asked.precision, "base_runs": asked.base_runs, "points": points}
         )
         _say(f"{point}: {rate:,.0f} run-steps/s, {points[-1]['bytes'] / 2**20:,.0f} MiB")
+    for point in wanted[len(points) :]:
+        _say(f"no time left for {point}")
 
 
 # -- judging ---------------------------------------------------------------------------------------------------------

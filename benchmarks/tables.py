@@ -226,7 +226,6 @@ def scale(found: list[Machine]) -> str:
                 rate(point["run_steps_per_second"]),
                 f"{1e6 * point['runs'] / point['run_steps_per_second']:,.0f}",
                 f"{(point['bytes'] - point['data_bytes']) / 2**20:,.0f}",
-                f"{point['seconds_to_first']:.1f}",
             ]
             for point in part["points"]
         ]
@@ -238,7 +237,6 @@ def scale(found: list[Machine]) -> str:
             "run-steps/s",
             "µs per update of all",
             "MiB without data",
-            "first update, s",
         ]
         blocks.append(f"{machine.name}\n\n{table(headings, rows)}\n\n![scale]({_figure(machine, 'figures/speed/')})")
     return "\n\n".join([*blocks, measured_by(found, "scale")])

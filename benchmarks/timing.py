@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,14 @@ import numpy as np
 from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset, make_dataset
+from score_rl.envs import available_cores
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, expand_runs
 from score_rl.fleet.store import provenance
 from score_rl.nets.precision import Precision
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
+WINDOW = (2_000, 20)  # updates that a call does, on a GPU and on a CPU: far more than a call costs
 
 
 @cache
@@ -57,7 +60,7 @@ class TakesTurns(Protocol):
 
 
 class Engine:
-    """A fleet of this library, a window at a time.
+    """A fleet of this library, a window at a time; compiled when made, started by its first turn.
 
     Stages before training are not run: what they come to is absorbed untrained. An update costs the same whatever
     numbers the model of the task holds.
@@ -72,23 +75,13 @@ class Engine:
         name: str = "",
         precision: Precision = "float32",
     ) -> None:
-        self.name, self.runs = name or f"{algorithm} × {runs}", runs
-        began = time.perf_counter()
+        self.name, self.runs, self._seconds = name or f"{algorithm} × {runs}", runs, seconds
         self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=precision)
-        config = self.program.runs[0].config
-        self.cycle = cycle(self.program.algorithm, config)
-        self.state, self.step = self.program.init(), 0
-        for number in range(len(self.program.algorithm.stages)):
-            stage = self.program.stage(number)
-            self.state = stage.absorb(self.state, stage.result(stage.init()))
-        self.window = self.cycle * max(1, 20 // self.cycle)
-        self.turn()  # compiles
-        self.seconds_to_first = time.perf_counter() - began
-        rate = self.turn() / runs
-        wanted = int(rate * seconds) // self.cycle * self.cycle
-        if wanted > self.window:
-            self.window = wanted
-            self.turn()
+        whole = cycle(self.program.algorithm, self.program.runs[0].config)
+        self.window = whole * max(1, WINDOW[jax.default_backend() == "cpu"] // whole)
+        self.program.compile(self.window)
+        self._state: Any = None
+        self._step, self._windows = 0, 1
 
     @property
     def bytes(self) -> int:
@@ -96,12 +89,39 @@ class Engine:
         return self.program.memory(self.window)
 
     def turn(self) -> float:
-        self.program.compile(self.window)
+        if self._state is None:
+            self._start()
+        return self._advance()
+
+    def _start(self) -> None:
+        self._state = self.program.init()
+        for number in range(len(self.program.algorithm.stages)):
+            stage = self.program.stage(number)
+            self._state = stage.absorb(self._state, stage.result(stage.init()))
+        self._advance()
+        self._windows = max(1, round(self._advance() / self.runs * self._seconds / self.window))
+
+    def _advance(self) -> float:
         began = time.perf_counter()
-        self.state, metrics = self.program.advance(self.state, self.step, self.window)
-        jax.block_until_ready((self.state, metrics))
-        self.step += self.window
-        return self.window * self.runs / (time.perf_counter() - began)
+        for _ in range(self._windows):
+            self._state, metrics = self.program.advance(self._state, self._step, self.window)
+            self._step += self.window
+        jax.block_until_ready((self._state, metrics))
+        return self._windows * self.window * self.runs / (time.perf_counter() - began)
+
+
+def compiled(
+    makers: Sequence[Callable[[], Engine]], out_of_time: Callable[[], bool], workers: int | None = None
+) -> Iterator[Engine]:
+    """Engines in their order, a few compiled at a time where there are cores for it, and none while one is timed."""
+    workers = workers or max(1, available_cores() // 4)
+    for first in range(0, len(makers), workers):
+        if out_of_time():
+            return
+        with ThreadPoolExecutor(max_workers=workers) as pool:
+            engines = [pool.submit(maker) for maker in makers[first : first + workers]]
+        for engine in engines:
+            yield engine.result()
 
 
 class Calls:

@@ -69,7 +69,7 @@ def test_the_floors_are_counted_right():
 def test_plots_are_drawn_from_the_stored_points(tmp_path):
     points = [
         {"runs": n, "critics": 5, "batch": 256, "width": 256, "run_steps_per_second": 100.0, "bytes": n << 20,
-         "data_bytes": 0, "seconds_to_first": 1.0} for n in (1, 5)
+         "data_bytes": 0} for n in (1, 5)
     ]  # fmt: skip
     path = Path(tmp_path) / "scale.svg"
     tables.draw_scale(tables.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
