@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all lint format speed clean
+.PHONY: help install train test test-all lint format speed tables clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,9 +44,13 @@ format: $(VENV)/.installed-dev  ## let ruff format and repair
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-speed: $(VENV)/.installed-dev  ## updates per second against a plain PyTorch loop
+speed: $(VENV)/.installed-dev  ## how fast it is, beside PyTorch and d3rlpy (10 minutes on 2 cores)
 	@$(PIP) install --editable '.[benchmark]'
+	@$(PIP) install --no-deps d3rlpy==2.8.1
 	@$(BIN)/python benchmarks/speed.py
+
+tables: $(VENV)/.installed-dev  ## put the stored figures into the documents
+	@$(BIN)/python benchmarks/tables.py
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info

@@ -73,6 +73,8 @@ class TrainArguments:
     """What goes into the critics' matrix products; all else is float32. auto: bfloat16 on a GPU, float32 on a CPU."""
     checkpoint_minutes: float = 1.0
     """Time between checkpoints; 0 writes one after every row of metrics."""
+    memory_limit: float | None = None
+    """GiB of the device to use; all that is free unless given. Runs that do not fit train in several fleets."""
     tensorboard: bool = True
     """Write TensorBoard files too."""
     quiet: bool = False
@@ -260,14 +262,19 @@ class AlgorithmsArguments:
 
 def algorithms_command(arguments: Sequence[str]) -> int:
     asked = _parse(AlgorithmsArguments, arguments, "score algorithms")
-    from score_rl.algorithms.algorithm import is_traced
+    from score_rl.algorithms.algorithm import Shapes, is_traced, network_parameters
     from score_rl.algorithms.registry import algorithm_names, get_algorithm
+    from score_rl.envs.tasks import TASKS
 
     if asked.name is None:
+        task = TASKS["halfcheetah"]
+        shapes = Shapes(task.observation_dim, task.action_dim)
         table = Table("name", "method", "what it does", "characteristics")
+        table.add_column(f"parameters on {task.name}", justify="right")
         for name in algorithm_names():
             algorithm = get_algorithm(name)
-            table.add_row(name, algorithm.title, algorithm.summary, ", ".join(algorithm.characteristics))
+            count = f"{network_parameters(algorithm, shapes):,}"
+            table.add_row(name, algorithm.title, algorithm.summary, ", ".join(algorithm.characteristics), count)
         OUT.print(table)
         return 0
     algorithm = get_algorithm(asked.name)

@@ -1,25 +1,22 @@
 """Parameters on halfcheetah's shapes, target networks counted, against the paper's run-time table."""
 
-import jax
+from itertools import pairwise
+
 import pytest
 
-from score_rl.algorithms.algorithm import Shapes
+from score_rl.algorithms.algorithm import Shapes, network_parameters
 from score_rl.algorithms.registry import get_algorithm
 
 HALFCHEETAH = Shapes(observation=17, action=6)
-ACTOR = 17 * 256 + 256 + 2 * (256 * 256 + 256) + 256 * 12 + 12  # three hidden layers, mean and log-std
-CRITIC = 23 * 256 + 256 + 2 * (256 * 256 + 256) + 256 + 1
 
 
-def networks(name):
-    """Of a method's state: online networks, targets and priors; no optimisers, no schedules."""
-    algorithm = get_algorithm(name)
-    state = jax.eval_shape(lambda: algorithm.init(algorithm.Config(), HALFCHEETAH, jax.random.key(0)))
-    actor = [algorithm.policy(state), getattr(state, "target_actor", None)]
-    return [
-        *actor,
-        *(getattr(state, field, None) for field in ("critics", "target_critics", "priors", "target_priors")),
-    ]
+def layers(*sizes):
+    return sum(i * o + o for i, o in pairwise(sizes))
+
+
+ACTOR = layers(17, 256, 256, 256, 12)  # three hidden layers, mean and log-std
+CRITIC = layers(23, 256, 256, 256, 1)
+TD3 = 2 * layers(17, 256, 256, 6) + 4 * layers(23, 256, 256, 1)  # online and target, two critics
 
 
 @pytest.mark.parametrize(
@@ -31,7 +28,16 @@ def networks(name):
         ("pbrl", ACTOR + 20 * CRITIC),
         ("sac-n", ACTOR + 20 * CRITIC),
         ("edac", ACTOR + 20 * CRITIC),
+        ("bc", layers(17, 256, 256, 6)),
+        ("td3-bc", TD3),
     ],
 )
 def test_parameters_are_the_papers(name, expected):
-    assert sum(leaf.size for leaf in jax.tree.leaves(networks(name))) == expected
+    assert network_parameters(get_algorithm(name), HALFCHEETAH) == expected
+
+
+def test_the_dynamics_of_model_based_methods_count():
+    """MOPO: seven networks for mean and log-std of reward and change, beside SAC's own."""
+    agent = layers(17, 256, 256, 12) + 4 * layers(23, 256, 256, 1)
+    dynamics = 7 * layers(23, 200, 200, 200, 200, 2 * 18)
+    assert network_parameters(get_algorithm("mopo"), HALFCHEETAH) == agent + dynamics

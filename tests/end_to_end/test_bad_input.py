@@ -52,6 +52,11 @@ def test_unknown_names_come_with_the_nearest(refused):
     refused("evaluate", "nowhere", says="holds no experiment")
 
 
+def test_memory_that_holds_not_one_run(refused):
+    refused("train", *SMALL, "--memory-limit", "0", says="--memory-limit is 0.0; it must be more than 0 GiB")
+    refused("train", *SMALL, "--seeds", "0", "1", "--memory-limit", "0.0001", says="one run needs")
+
+
 def test_broken_files(refused, tmp_path):
     nothing = np.full((300, 11), np.nan)
     (tmp_path / "text.hdf5").write_text("not HDF5 at all")

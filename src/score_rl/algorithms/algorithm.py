@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin
 
+import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
@@ -117,6 +118,19 @@ def cycle(algorithm: Algorithm, config: Any) -> int:
     """The least number of updates after which everything has had its turn."""
     turns = algorithm.turns(config)
     return math.lcm(turns, algorithm.refresh_every(config)) if algorithm.refresh else turns
+
+
+def network_parameters(algorithm: Algorithm, shapes: Shapes) -> int:
+    """Numbers in all networks of one run with default settings: online, target, prior and dynamics networks.
+
+    Neither optimisers nor single multipliers count, as in the paper's run-time table.
+    """
+    state = jax.eval_shape(lambda: algorithm.init(algorithm.Config(), shapes, jax.random.key(0)))
+    parts = jax.tree_util.tree_leaves_with_path(state, is_leaf=lambda part: isinstance(part, eqx.Module))
+    networks = [
+        part for path, part in parts if isinstance(part, eqx.Module) and "optimiser" not in jax.tree_util.keystr(path)
+    ]
+    return sum(leaf.size for leaf in jax.tree.leaves(networks))
 
 
 def setting(default: Any, help: str, *, static: bool = False) -> Any:

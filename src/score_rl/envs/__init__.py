@@ -1,6 +1,6 @@
 """Environments: batched MuJoCo locomotion with D4RL's physics, any Gymnasium environment, normalised scores."""
 
-from score_rl.envs.interface import PHYSICS, Environment, Step, make_environment
+from score_rl.envs.interface import PHYSICS, Environment, Step, available_cores, make_environment
 from score_rl.envs.tasks import TASKS, Task, normalised_score, reference_span, task_of, terminates
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Environment",
     "Step",
     "Task",
+    "available_cores",
     "make_environment",
     "normalised_score",
     "reference_span",

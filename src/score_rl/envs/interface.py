@@ -1,5 +1,6 @@
 """What an environment is to the rest of the library: a batch of independent episodes, each in its slot."""
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -59,3 +60,10 @@ def make_environment(name: str, slots: int, *, physics: str = "d4rl", threads: i
     from score_rl.envs.gymnasium_slots import GymnasiumSlots
 
     return GymnasiumSlots(name, slots)
+
+
+def available_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

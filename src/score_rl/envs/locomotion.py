@@ -1,6 +1,5 @@
 """Many episodes of a locomotion task at once, stepped by MuJoCo's own threads (`mujoco.rollout`)."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +7,7 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 
-from score_rl.envs.interface import Step
+from score_rl.envs.interface import Step, available_cores
 from score_rl.envs.physics import load_model
 from score_rl.envs.tasks import Task, terminates
 
@@ -118,10 +117,3 @@ class Locomotion:
         if self.name == "halfcheetah":
             return scale * generator.standard_normal(self.model.nv)
         return generator.uniform(-scale, scale, self.model.nv)
-
-
-def available_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,7 +12,7 @@ from score_rl.data.treatment import Treatment
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec
 from score_rl.fleet.store import Row
-from score_rl.judge.rollouts import Judgement, episode_generators, judge
+from score_rl.judge.rollouts import Judgement, episode_generators, judge_in_groups
 
 Act = Callable[[np.ndarray], np.ndarray]
 
@@ -78,15 +78,13 @@ class FleetActor:
     def judgement(
         self, environment: str, policies: Any, places: list[int], names: list[str], step: int, episodes: int
     ) -> Judgement:
-        config, treatment = place(self._fixed, places)
-        chosen = place(policies, places)
+        def act_of(group: slice) -> Act:
+            (config, treatment), chosen = (place(tree, places[group]) for tree in (self._fixed, policies))
+            return lambda observations: np.asarray(self._act(config, treatment, chosen, observations))
 
-        def act(observations: np.ndarray) -> np.ndarray:
-            return np.asarray(self._act(config, treatment, chosen, observations))
-
-        return judge(
+        return judge_in_groups(
             environment,
-            act,
+            act_of,
             [episode_generators(name, step, episodes) for name in names],
             physics=self.spec.physics,
             stop=self._cancelled.is_set,

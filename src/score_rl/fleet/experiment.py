@@ -25,7 +25,8 @@ from score_rl.errors import InputError, Stopped, unknown_name
 from score_rl.fleet.acting import host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.fleet.compilation import keep_compiled_programs
-from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs, group_fleets
+from score_rl.fleet.memory import GIBIBYTE, free_memory, split_fleet
+from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
 from score_rl.judge.rollouts import Judgement, episode_generators, judge
 from score_rl.nets.precision import PRECISIONS, Precision
@@ -247,10 +248,13 @@ def train(
     physics: str = "d4rl",
     precision: str = "auto",
     checkpoint_minutes: float = 1.0,
+    memory_limit: float | None = None,
     tensorboard: bool = True,
     quiet: bool = False,
 ) -> Experiment:
     """Train data sets × settings × seeds; a list among `config`'s values is swept over.
+
+    What does not fit into the device's memory, or into `memory_limit` GiB, is trained in several fleets.
 
     >>> experiment = score_rl.train("replica:hopper-medium", config={"beta": [0.1, 0.2]}, seeds=[0, 1])
 
@@ -282,12 +286,14 @@ def train(
         variants=listed,
     )
     spec.check(turns)
+    if memory_limit is not None and not memory_limit > 0:
+        raise InputError(f"--memory-limit is {memory_limit}; it must be more than 0 GiB.")
     path = Path(out) if out is not None else _default_out(spec)
     Folder.refuse_if_taken(path)
     console = Console(stderr=True)
     datasets = _load_datasets(spec, quiet)
     runs = expand_runs(spec, chosen, datasets)
-    fleets = group_fleets(runs)
+    fleets = _fit_into_memory(group_fleets(runs), spec, memory_limit, console, quiet)
     where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
     about = {
         "request": spec.to_json(),
@@ -312,7 +318,7 @@ def train(
     }
     json.dumps(about["request"])  # refuse what cannot be stored before anything is written
     folder = Folder.create(path, about)
-    _train_fleets(spec, fleets, folder, console, tensorboard=tensorboard, quiet=quiet)
+    _train_fleets(spec, fleets, folder, console, memory_limit=memory_limit, tensorboard=tensorboard, quiet=quiet)
     return Experiment(path)
 
 
@@ -328,30 +334,59 @@ def resume(path: Path | str, *, tensorboard: bool = True, quiet: bool = False) -
                 f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
                 f"then {str(stored)[:12]}); restore that file, or start a new experiment."
             )
-    fleets = group_fleets(expand_runs(spec, get_algorithm(spec.algorithm), datasets))
+    fleets = _stored_fleets(experiment, expand_runs(spec, get_algorithm(spec.algorithm), datasets))
     _train_fleets(spec, fleets, experiment.folder, console, tensorboard=tensorboard, quiet=quiet)
     return Experiment(path)
 
 
+def _fit_into_memory(
+    fleets: list[list[Run]], spec: ExperimentSpec, memory_limit: float | None, console: Console, quiet: bool
+) -> list[list[Run]]:
+    """Each fleet whole where it fits, else in parts."""
+    keep_compiled_programs()
+    device = jax.local_devices()[0]
+    limit = free_memory(device) if memory_limit is None else int(memory_limit * GIBIBYTE)
+    where = device.device_kind if memory_limit is None else f"{device.device_kind}, limited by --memory-limit"
+
+    def say(message: str) -> None:
+        if not quiet:
+            console.print(message, highlight=False)
+
+    return [part for fleet in fleets for part in split_fleet(fleet, spec.log_every, limit, say, where=where)]
+
+
+def _stored_fleets(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:
+    """The fleets as they were formed: their checkpoints are, whatever memory this machine has."""
+    fleets: dict[int, list[Run]] = {}
+    where = {about["id"]: (about["fleet"], about["place"]) for about in experiment.about["runs"]}
+    for run in sorted(runs, key=lambda run: where[run.id]):
+        fleets.setdefault(where[run.id][0], []).append(run)
+    return list(fleets.values())
+
+
 def _train_fleets(
     spec: ExperimentSpec,
-    fleets: list[list[Any]],
+    fleets: list[list[Run]],
     folder: Folder,
     console: Console,
     *,
+    memory_limit: float | None = None,
     tensorboard: bool,
     quiet: bool,
 ) -> None:
     from score_rl.fleet.training import FleetTrainer, StopRequest
 
     keep_compiled_programs()
+    limit = None if memory_limit is None else int(memory_limit * GIBIBYTE)
     status = folder.status() | {"state": "running"}
     writer = MetricsWriter(folder, tensorboard)
     stop = StopRequest()
     try:
         with stop.listening(console):
             for number, runs in enumerate(fleets):
-                FleetTrainer(number, runs, spec, folder, writer, status, console, stop, quiet=quiet).train()
+                FleetTrainer(
+                    number, runs, spec, folder, writer, status, console, stop, memory_limit=limit, quiet=quiet
+                ).train()
         status["state"] = "finished"
     except (Stopped, KeyboardInterrupt):
         status["state"] = "interrupted"

@@ -108,8 +108,11 @@ def _version(package: str) -> str:
         return "not installed"
 
 
+CODE_VERSION = "SCORE_RL_CODE_VERSION"  # what to store as the code's version where git cannot say
+
+
 def _code_version() -> str:
-    """The commit when run from a checkout, else the installed version."""
+    """The commit when run from a checkout, else what SCORE_RL_CODE_VERSION says, else the installed version."""
     source = Path(__file__).resolve().parent
     try:
         git = ["git", "-C", str(source)]
@@ -120,8 +123,8 @@ def _code_version() -> str:
             if commit.returncode == 0:
                 return commit.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")
     except (OSError, subprocess.TimeoutExpired):
-        pass  # no git on this machine: the installed version says it
-    return _version("score-rl")
+        pass  # no git on this machine
+    return os.environ.get(CODE_VERSION) or _version("score-rl")
 
 
 class Folder:

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -28,6 +29,7 @@ from score_rl.fleet.checkpoint import (
     save_checkpoint,
     to_arrays,
 )
+from score_rl.fleet.memory import GIBIBYTE, total_memory
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress, duration
 from score_rl.fleet.spec import ExperimentSpec, Run
@@ -35,7 +37,7 @@ from score_rl.fleet.stages import FleetStages
 from score_rl.fleet.store import Folder, MetricsWriter, Row
 
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
-GIBIBYTE = 2**30
+PRIORITY_OF_JUDGING = 10  # of -20 to 19, the lowest; training has 0
 
 
 class StopRequest:
@@ -85,9 +87,11 @@ class FleetTrainer:
         console: Console,
         stop: StopRequest,
         *,
+        memory_limit: int | None = None,
         quiet: bool = False,
     ) -> None:
         self.number, self.runs, self.spec = number, list(runs), spec
+        self.memory_limit = memory_limit
         self.folder, self.writer, self.status = folder, writer, status
         self.console, self.stop, self.quiet = console, stop, quiet
         self.program = FleetProgram(runs, precision=spec.precision)
@@ -137,7 +141,7 @@ class FleetTrainer:
             TrainingProgress(
                 self.console, title, self.spec.steps, step, len(self.runs), quiet=self.quiet
             ) as self.progress,
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as self._judge,
+            ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge", initializer=_give_way) as self._judge,
         ):
             try:
                 if step and step % self.spec.eval_every == 0 and not judged.issuperset(self._alive()):
@@ -287,7 +291,7 @@ class FleetTrainer:
         needed = self.program.memory(self.spec.log_every)
         compiled = time.perf_counter() - began
         device = self.program.mesh.devices.flat[0]
-        available = _device_memory(device)
+        available = total_memory(device) if self.memory_limit is None else self.memory_limit
         if available is not None and needed > available:
             raise InputError(
                 f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {needed / GIBIBYTE:.1f} GiB on "
@@ -316,6 +320,16 @@ class FleetTrainer:
             )
 
 
+def _give_way() -> None:
+    """Let this thread, and those it starts, take only the cores that training leaves idle.
+
+    Training on a CPU waits at the end of every product for the slowest of its threads, so a core lost to physics
+    costs it twice. Where threads have no priorities of their own (not Linux), they share.
+    """
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY_OF_JUDGING)
+
+
 def _prefixed(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
@@ -331,14 +345,3 @@ def _plain_shapes(program: FleetProgram) -> Any:
             program.init(),
         )
     )
-
-
-def _device_memory(device: jax.Device) -> int | None:
-    """Bytes the program may use there; None where nothing says."""
-    if device.platform == "cpu":
-        try:
-            return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        except (ValueError, OSError, AttributeError):
-            return None
-    statistics = device.memory_stats() or {}
-    return statistics.get("bytes_limit")

@@ -1,0 +1,436 @@
+"""Put the stored figures into the documents: every table of speeds is made here, from JSON, never by hand.
+
+    python benchmarks/tables.py           rewrite the tables and plots
+    python benchmarks/tables.py --check   exit code 1 where a document differs from what is stored
+
+A table stands between `<!-- speed:NAME -->` and `<!-- /speed:NAME -->`; the rest of a document is left alone.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import floors
+
+from score_rl.algorithms.algorithm import Shapes, network_parameters
+from score_rl.algorithms.registry import MODULES, algorithm_names, get_algorithm
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "speed"
+DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "README.md")
+FIGURES = ROOT / "docs" / "figures" / "speed"
+NAMES = {
+    "torch-loop": "PyTorch loop over critics",
+    "torch-loop-tuned": "the same with fused Adam",
+    "torch-batched": "PyTorch, critics batched",
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One file of figures."""
+
+    name: str
+    parts: dict[str, Any]
+
+    def of(self, part: str) -> Any:
+        return self.parts.get(part)
+
+
+def device_name(provenance: dict[str, Any]) -> str:
+    device = provenance["device"]
+    return f"{provenance['cores']} CPU cores" if device["platform"] == "cpu" else str(device["kind"])
+
+
+def machines(folder: Path = RESULTS) -> list[Machine]:
+    """CPUs first."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        parts = json.loads(path.read_text())
+        stamps = [part["provenance"] for part in _entries(parts)]
+        name = device_name(stamps[0])
+        if any(device_name(stamp) != name for stamp in stamps):
+            raise ValueError(f"{path} mixes machines: {sorted({device_name(stamp) for stamp in stamps})}")
+        found.append(Machine(name, parts))
+    return sorted(found, key=lambda machine: "CPU" not in machine.name)
+
+
+def _entries(parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for part in parts.values():
+        if "provenance" in part:
+            yield part
+        else:
+            yield from part.values()
+
+
+def table(headings: list[str], rows: list[list[str]]) -> str:
+    numbers = [all(_is_number(row[column]) for row in rows) for column in range(len(headings))]
+    rule = ["---:" if number and rows else "---" for number in numbers]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (headings, rule, *rows))
+
+
+def _is_number(cell: str) -> bool:
+    return re.fullmatch(r"[-\d,.]+( ?[×%]| s| min)?|-?", cell) is not None
+
+
+def rate(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def measured_by(machines: list[Machine], part: str) -> str:
+    """Who measured it, when, with which code."""
+    lines = []
+    for machine in machines:
+        entries = machine.of(part)
+        if entries is None:
+            continue
+        stamped = [entries] if "provenance" in entries else list(entries.values())
+        codes = sorted({entry["provenance"]["code"][:9] for entry in stamped})
+        days = sorted({entry["measured"][:10] for entry in stamped})
+        lines.append(f"{machine.name}: code {', '.join(codes)}, {' to '.join(sorted({days[0], days[-1]}))}")
+    return f"Measured: {'; '.join(lines)}." if lines else "Not measured yet."
+
+
+# -- the tables ------------------------------------------------------------------------------------------------------
+
+
+def methods(found: list[Machine]) -> str:
+    shapes = Shapes(floors.Sizes().observation, floors.Sizes().action)
+    with_part = [machine for machine in found if machine.of("methods")]
+    sizes = sorted({int(n) for m in with_part for entry in m.of("methods").values() for n in entry["rates"]})
+    columns = [(machine, size) for machine in with_part for size in sizes]
+    headings = ["name", "method", "characteristics", "parameters"]
+    headings += [f"{machine.name}, {'one run' if size == 1 else f'{size} runs'}" for machine, size in columns]
+    rows = []
+    for name in algorithm_names():
+        algorithm = get_algorithm(name)
+        file = MODULES[name].partition(":")[0].rpartition(".")[2] + ".py"
+        speeds = [
+            m.of("methods").get(name, {"rates": {}})["rates"].get(str(size), {}).get("run_steps_per_second")
+            for m, size in columns
+        ]
+        rows.append(
+            [
+                f"`{name}`",
+                algorithm.title,
+                ", ".join(algorithm.characteristics),
+                f"{network_parameters(algorithm, shapes):,}",
+                *(rate(speed) for speed in speeds),
+                f"[{file}](../src/score_rl/algorithms/{file})",
+            ]
+        )
+    return table([*headings, "file"], rows) + f"\n\n{measured_by(found, 'methods')}"
+
+
+def score(found: list[Machine]) -> str:
+    blocks = []
+    for machine in found:
+        part = machine.of("score")
+        if part is None:
+            continue
+        names = [name for name in NAMES if name in part["baselines"]]
+        rows = [
+            [f"{NAMES[name]} (torch {part['torch']})", rate(part["baselines"][name]["updates_per_second"])]
+            + [""] * len(names)
+            for name in names
+        ]
+        for fleet in part["fleets"]:
+            what = "score-rl, one run" if fleet["runs"] == 1 else f"score-rl, {fleet['runs']} runs"
+            what += f" ({part['precision']} products)" if part.get("precision", "float32") != "float32" else ""
+            times = [f"{fleet['times'][name]:,.1f}×" if name in fleet["times"] else "-" for name in names]
+            rows.append([what, rate(fleet["run_steps_per_second"]), *times])
+        headings = [machine.name, "run-steps/s", *(f"against {NAMES[name]}" for name in names)]
+        blocks.append(table(headings, rows))
+    return "\n\n".join([*blocks, measured_by(found, "score")])
+
+
+def d3rlpy(found: list[Machine]) -> str:
+    rows = []
+    for machine in found:
+        for method, part in (machine.of("d3rlpy") or {}).items():
+            rates = part["rates"]
+            rows.append(
+                [
+                    machine.name,
+                    get_algorithm(method).title,
+                    rate(rates["d3rlpy"]["updates_per_second"]),
+                    rate(rates["score-rl"]["updates_per_second"]),
+                    f"{part['times']:.1f}×",
+                ]
+            )
+    headings = ["machine", "method", "d3rlpy, updates/s", "score-rl, updates/s", "times"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'd3rlpy')}"
+
+
+def floor(found: list[Machine]) -> str:
+    sizes, runs = floors.Sizes(), 75
+    flop, moved = floors.products(sizes), floors.traffic(sizes)
+    total = sum(moved.values())
+    rows = [[what, f"{size / 1e6:.2f}"] for what, size in moved.items()]
+    rows.append(["together", f"{total / 1e6:.2f}"])
+    lines = [table(["through memory, for each update of a run", "MB"], rows), ""]
+    best = max(
+        (
+            fleet["run_steps_per_second"]
+            for machine in found
+            if "H200" in machine.name and machine.of("score")
+            for fleet in machine.of("score")["fleets"]
+            if fleet["runs"] == runs
+        ),
+        default=None,
+    )
+    rows = []
+    for device in floors.H200:
+        arithmetic = floors.rate_by_arithmetic(sizes, device)
+        rows.append(
+            [f"products in {device.what}, {device.flops / 1e12:,.0f} TFLOP/s", *_floor_cells(arithmetic, runs, best)]
+        )
+    device = floors.H200[0]
+    rows.append(
+        [
+            f"memory, {device.bandwidth / 1e12:.1f} TB/s",
+            *_floor_cells(floors.rate_by_traffic(sizes, device), runs, best),
+        ]
+    )
+    lines.append(f"The products of one update are {flop / 1e9:.2f} GFLOP.")
+    lines.append("")
+    lines.append(table(["floor on an H200", f"µs for {runs} runs", "run-steps/s", "measured share"], rows))
+    if best:
+        lines += ["", f"Measured: {runs / best * 1e6:,.0f} µs, {best:,.0f} run-steps/s."]
+    return "\n".join(lines)
+
+
+def _floor_cells(limit: float, runs: int, best: float | None) -> list[str]:
+    return [f"{runs / limit * 1e6:,.0f}", f"{limit:,.0f}", "-" if best is None else f"{best / limit:.0%}"]
+
+
+def scale(found: list[Machine]) -> str:
+    blocks = []
+    for machine in found:
+        part = machine.of("scale")
+        if part is None:
+            continue
+        rows = [
+            [
+                *(str(point[name]) for name in ("runs", "critics", "batch", "width")),
+                rate(point["run_steps_per_second"]),
+                f"{1e6 * point['runs'] / point['run_steps_per_second']:,.0f}",
+                f"{(point['bytes'] - point['data_bytes']) / 2**20:,.0f}",
+            ]
+            for point in part["points"]
+        ]
+        headings = [
+            "runs",
+            "critics",
+            "batch",
+            "width",
+            "run-steps/s",
+            "µs per update of all",
+            "MiB without data",
+        ]
+        blocks.append(f"{machine.name}\n\n{table(headings, rows)}\n\n![scale]({_figure(machine, 'figures/speed/')})")
+    return "\n\n".join([*blocks, measured_by(found, "scale")])
+
+
+def evaluation(found: list[Machine]) -> str:
+    rows = [
+        [
+            machine.name,
+            part["task"],
+            str(part["runs"]),
+            str(part["groups"]),
+            f"{part['environment_steps']:,.0f}",
+            f"{part['seconds']:.2f}",
+            rate(part["environment_steps_per_second"]),
+            f"{part['cpu_seconds'] / part['environment_steps'] * 1e6:.0f}",
+            f"{part['policy_cpu_seconds'] / part['environment_steps'] * 1e6:.1f}",
+        ]
+        for machine in found
+        for part in (machine.of("evaluation") or {}).values()
+    ]
+    headings = ["machine", "task", "runs", "groups", "steps", "seconds", "steps/s", "core-µs per step", "of it acting"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'evaluation')}"
+
+
+def overlap(found: list[Machine]) -> str:
+    rows = [
+        [
+            machine.name,
+            str(part["runs"]),
+            f"{part['updates']:,}",
+            f"{part['eval_every']:,}",
+            f"{part['share_of_speed_kept']:.1%}",
+        ]
+        for machine in found
+        if (part := machine.of("overlap"))
+    ]
+    headings = ["machine", "runs", "updates", "evaluated every", "speed kept"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'overlap')}"
+
+
+def stretch(found: list[Machine]) -> str:
+    rows = []
+    for machine in found:
+        part = machine.of("stretch")
+        if part is None:
+            continue
+        for fleet in part["fleets"]:
+            rows.append(
+                [
+                    machine.name,
+                    ", ".join(fleet["tasks"]),
+                    str(fleet["runs"]),
+                    f"{fleet['seconds']:.0f} s",
+                    f"{fleet['updates']:,}",
+                    rate(fleet["run_steps_per_second"]),
+                    f"{fleet['seconds_for_all'] / 60:.1f} min",
+                ]
+            )
+        rows.append(
+            [
+                machine.name,
+                "all" if part["complete"] else "so far",
+                "",
+                "",
+                "",
+                "",
+                f"{part['minutes_for_all']:.1f} min",
+            ]
+        )
+    headings = ["machine", "tasks", "runs", "measured for", "updates", "run-steps/s", "1 M updates"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'stretch')}"
+
+
+def startup(found: list[Machine]) -> str:
+    rows = [
+        [
+            machine.name,
+            f"{part['help_seconds']:.2f} s",
+            f"{part['first_update_cold_seconds']:.1f} s",
+            f"{part['first_update_warm_seconds']:.1f} s",
+        ]
+        for machine in found
+        if (part := machine.of("startup"))
+    ]
+    headings = ["machine", "`score --help`", "first update", "first update, compiled before"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'startup')}"
+
+
+def readme(found: list[Machine]) -> str:
+    """One line: the fastest fleet of each machine, against the better of the PyTorch loops."""
+    said = []
+    for machine in found:
+        part = machine.of("score")
+        if part is None:
+            continue
+        fleet = max(part["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
+        name = next(n for n in ("torch-loop-tuned", "torch-loop") if n in fleet["times"])
+        runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs at once"
+        said.append(
+            f"{fleet['run_steps_per_second']:,.0f} updates a second on {machine.name} ({runs}), "
+            f"{fleet['times'][name]:,.1f} times a PyTorch loop over critics on the same machine"
+        )
+    return f"- **Speed** of SCORE, batch 256: {'; '.join(said)} ([how it was measured](docs/performance.md))."
+
+
+TABLES: dict[str, Callable[[list[Machine]], str]] = {
+    "methods": methods,
+    "score": score,
+    "d3rlpy": d3rlpy,
+    "floor": floor,
+    "scale": scale,
+    "evaluation": evaluation,
+    "overlap": overlap,
+    "stretch": stretch,
+    "startup": startup,
+    "readme": readme,
+}
+
+
+# -- documents and plots ---------------------------------------------------------------------------------------------
+
+
+def rewritten(text: str, found: list[Machine]) -> str:
+    """The document with its tables as they are stored."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in TABLES:
+            raise ValueError(f"no table is called {name!r}; there are {', '.join(TABLES)}")
+        # Within a list the marker must not begin a paragraph of its own.
+        space = "\n" if name == "readme" else "\n\n"
+        return f"<!-- speed:{name} -->{space}{TABLES[name](found)}{space}<!-- /speed:{name} -->"
+
+    return re.sub(r"<!-- speed:(\w+) -->.*?<!-- /speed:\1 -->", replace, text, flags=re.DOTALL)
+
+
+def _figure(machine: Machine, folder: str) -> str:
+    return f"{folder}scale-{machine.name.lower().replace(' ', '-')}.svg"
+
+
+def draw_scale(machine: Machine, path: Path) -> None:
+    """Time and memory of an update as one thing grows, everything else at its base."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = "score-rl"  # the same figures give the same file
+    part = machine.of("scale")
+    base = {"runs": part["base_runs"], "critics": 5, "batch": 256, "width": 256}
+    figure = Figure(figsize=(12, 5), layout="constrained")
+    grid = figure.subplots(2, 4, squeeze=False)
+    for column, name in enumerate(base):
+        points = sorted(
+            (p for p in part["points"] if all(p[other] == base[other] for other in base if other != name)),
+            key=lambda p: p[name],
+        )
+        x = [p[name] for p in points]
+        micros = [1e6 * p["runs"] / p["run_steps_per_second"] for p in points]
+        mebibytes = [(p["bytes"] - p["data_bytes"]) / 2**20 for p in points]
+        for axes, y, label in ((grid[0, column], micros, "µs per update"), (grid[1, column], mebibytes, "MiB")):
+            axes.plot(x, y, marker="o", color="#0072b2")
+            axes.set(xlabel=name, ylabel=label if column == 0 else "", ylim=(0, None), xlim=(0, None))
+            axes.spines[["top", "right"]].set_visible(False)
+    rest = f"{part['base_runs']} run{'s' if part['base_runs'] > 1 else ''}, 5 critics, batch 256, width 256"
+    figure.suptitle(f"SCORE on {machine.name}: one thing grows from {rest}", fontsize=10)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+
+
+@dataclass(frozen=True)
+class Arguments:
+    check: bool = False
+    """Change nothing; exit code 1 if a document differs from what is stored."""
+
+
+def main(asked: Arguments) -> int:
+    found = machines()
+    stale = []
+    for name in DOCUMENTS:
+        path = ROOT / name
+        text = path.read_text()
+        fresh = rewritten(text, found)
+        if fresh != text:
+            stale.append(name)
+            if not asked.check:
+                path.write_text(fresh)
+    if not asked.check:
+        for machine in found:
+            if machine.of("scale"):
+                draw_scale(machine, ROOT / "docs" / _figure(machine, "figures/speed/"))
+    for name in stale:
+        print(f"{name} {'differs from the stored figures: run benchmarks/tables.py' if asked.check else 'rewritten'}")
+    return int(asked.check and bool(stale))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(tyro.cli(Arguments, description=__doc__)))

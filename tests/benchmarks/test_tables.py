@@ -1,0 +1,79 @@
+"""Tables of speeds in the documents are what is stored."""
+
+import json
+from pathlib import Path
+
+import floors
+import pytest
+import tables
+
+from score_rl.algorithms.registry import algorithm_names
+
+
+@pytest.mark.parametrize("document", tables.DOCUMENTS)
+def test_documents_show_the_stored_figures(document):
+    text = (tables.ROOT / document).read_text()
+    assert "<!-- speed:" in text
+    assert tables.rewritten(text, tables.machines()) == text, "run: python benchmarks/tables.py"
+
+
+def test_every_table_stands_in_a_document():
+    text = "".join((tables.ROOT / document).read_text() for document in tables.DOCUMENTS)
+    for name in tables.TABLES:
+        assert f"<!-- speed:{name} -->" in text
+
+
+def machine(cores=2, rate=123.0):
+    stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": cores, "code": "0123456789abcdef"}
+    entry = {"rates": {"1": {"run_steps_per_second": rate}}, "provenance": stamp, "measured": "2026-01-01T00:00:00"}
+    return {"methods": {"cql": entry}}
+
+
+def test_another_figure_is_another_table(tmp_path):
+    document = "before <!-- speed:methods -->\nold\n<!-- /speed:methods --> after"
+    texts = []
+    for value in (123.0, 456.0):
+        (tmp_path / "cpu.json").write_text(json.dumps(machine(rate=value)))
+        texts.append(tables.rewritten(document, tables.machines(tmp_path)))
+    assert "| 123 |" in texts[0]
+    assert "| 456 |" in texts[1]
+    for text in texts:
+        assert text.startswith("before ")
+        assert text.endswith(" after")
+        assert "old" not in text
+        assert all(f"| `{name}` |" in text for name in algorithm_names())
+        assert "691,216" in text
+        assert "012345678" in text
+
+
+def test_an_unknown_table_and_a_mixed_file_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="no table is called 'nonsense'"):
+        tables.rewritten("<!-- speed:nonsense --> <!-- /speed:nonsense -->", [])
+    mixed = machine()
+    mixed["methods"]["bc"] = machine(cores=16)["methods"]["cql"]
+    (tmp_path / "mixed.json").write_text(json.dumps(mixed))
+    with pytest.raises(ValueError, match="mixes machines"):
+        tables.machines(tmp_path)
+
+
+def test_the_floors_are_counted_right():
+    """Against the planning's figure of 1.03 GFLOP for everything, and by hand for a network of one unit."""
+    assert floors.products(floors.Sizes()) == pytest.approx(1.03e9, rel=0.05)
+    one = floors.Sizes(observation=1, action=1, width=1, critics=1, batch=1, actor_delay=1)
+    actor, critic = 3, 4  # weights
+    expected = 2 * (actor + 3 * critic + 2) + 2 * (actor + critic + critic + actor + 2)
+    assert floors.products(one) == expected
+    assert sum(floors.traffic(one).values()) == 4 * (6 * 7 + (7 + 6) + 6 * 6 + (7 + 6) + 6)
+
+
+def test_plots_are_drawn_from_the_stored_points(tmp_path):
+    points = [
+        {"runs": n, "critics": 5, "batch": 256, "width": 256, "run_steps_per_second": 100.0, "bytes": n << 20,
+         "data_bytes": 0} for n in (1, 5)
+    ]  # fmt: skip
+    path = Path(tmp_path) / "scale.svg"
+    tables.draw_scale(tables.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
+    first = path.read_bytes()
+    tables.draw_scale(tables.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
+    assert path.read_bytes() == first
+    assert b"<svg" in first
