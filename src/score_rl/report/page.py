@@ -119,7 +119,6 @@ class _Page:
         environment = template_environment()
         self.say("Comparing the methods ...")
         overall = self.overall()
-        self.say("Drawing ...")
         return environment.get_template("page.html").render(
             mark=environment.from_string(MARK).render(),
             title=self.title(),
@@ -160,6 +159,7 @@ class _Page:
         from markupsafe import Markup
 
         name = self.name("figures", name)
+        self.say(f"Drawing {name} ...")
         files = figures.save(figure, self.out / "figures", name)
         svg = Markup(figures.inline_svg(figure, _identifier(name), title))  # inline_svg escapes
         return Drawn(title, svg, [(path.suffix[1:].upper(), _link("figures", path.name)) for path in files], notes)
