@@ -45,7 +45,6 @@ from timing import (
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.fleet.compilation import keep_compiled_programs
 from score_rl.fleet.program import pack_rows
-from score_rl.nets.precision import Precision
 
 Part = Literal["score", "methods", "d3rlpy", "scale", "evaluation", "overlap", "stretch", "startup"]
 CONSOLE = Console(highlight=False)
@@ -61,8 +60,8 @@ class Arguments:
     """methods: only these; every algorithm unless given."""
     sizes: tuple[int, ...] = (1, 5)
     """methods: runs at once."""
-    precision: Precision = "float32"
-    """score, methods, scale: of the critics' matrix products; state, sums and losses are float32 always."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of the critics' matrix products, as for `score train`; state, sums and losses are float32 always."""
     rounds: int = 4
     """How often all take their turn; the median counts."""
     seconds: float = 4.0
@@ -124,7 +123,7 @@ def measure_score(asked: Arguments, results: Results, clock: Clock) -> None:
     cuda = torch.cuda.is_available()
     about = {
         "what": "SCORE, batch 256, M = 5, 17 observations, 6 actions, float32 state; median over rounds in turns",
-        "precision": asked.precision,
+        "precision": fleets[0].precision if fleets else asked.precision,
         "torch": torch.__version__,
         "torch_device": torch.cuda.get_device_name() if cuda else f"{torch.get_num_threads()} threads",
     }
@@ -170,7 +169,7 @@ def measure_methods(asked: Arguments, results: Results, clock: Clock) -> None:
     entries: dict[str, dict[str, Any]] = {}
     for (method, runs), fleet in zip(asked_for, compiled(makers, clock.over), strict=False):
         rates = [fleet.turn() for _ in range(max(1, asked.rounds - 1))]
-        entry = entries.setdefault(method, {"precision": asked.precision, "rates": {}})
+        entry = entries.setdefault(method, {"precision": fleet.precision, "rates": {}})
         entry["rates"][str(runs)] = {
             "run_steps_per_second": median(rates),
             "rounds": rates,

@@ -23,9 +23,10 @@ from score_rl.data.catalogue import load_dataset
 from score_rl.envs import TASKS, available_cores
 from score_rl.errors import Stopped
 from score_rl.fleet.acting import FleetActor
+from score_rl.fleet.experiment import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
-from score_rl.fleet.store import Folder, MetricsWriter
+from score_rl.fleet.store import Folder, MetricsWriter, Row
 from score_rl.fleet.training import FleetTrainer, StopRequest
 from score_rl.judge import rollouts
 
@@ -75,7 +76,7 @@ def measure_scale(asked: "Arguments", results: Results, clock: Clock) -> None:
         points.append({**point, "run_steps_per_second": rate, **memory})
         about = "SCORE on 200,000 rows of halfcheetah's shape; bytes are the compiler's, the data included"
         results.keep(
-            "scale", {"what": about, "precision": asked.precision, "base_runs": asked.base_runs, "points": points}
+            "scale", {"what": about, "precision": fleet.precision, "base_runs": asked.base_runs, "points": points}
         )
         _say(f"{point}: {rate:,.0f} run-steps/s, {points[-1]['bytes'] / 2**20:,.0f} MiB")
     for point in wanted[len(points) :]:
@@ -153,14 +154,21 @@ class TimedTrainer(FleetTrainer):
 
 
 def _runs(
-    datasets: Sequence[Any], seeds: int, steps: int, eval_every: int, environment: str | None = None
+    datasets: Sequence[Any],
+    seeds: int,
+    steps: int,
+    eval_every: int,
+    environment: str | None = None,
+    precision: str = "auto",
 ) -> tuple[list[Run], ExperimentSpec]:
+    algorithm = get_algorithm("score")
     spec = ExperimentSpec(
         algorithm="score", datasets=tuple(d.name for d in datasets), seeds=tuple(range(seeds)), settings={},
         steps=steps, eval_every=eval_every, eval_episodes=EPISODES,
         log_every=default_log_every(1_000_000, eval_every, 2) if eval_every > 2 else 2, environment=environment,
+        precision=choose_precision(algorithm, precision),
     )  # fmt: skip
-    return expand_runs(spec, get_algorithm("score"), datasets), spec
+    return expand_runs(spec, algorithm, datasets), spec
 
 
 def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: float | None = None) -> dict[str, Any]:
@@ -173,8 +181,9 @@ def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: 
         status: dict[str, Any] = {"runs": {}}
         trainer = TimedTrainer(number, fleet, spec, folder, writer, status, Console(stderr=True), stop, quiet=True)
         trainer.program.compile(spec.log_every)
+        policies = jax.device_get(trainer.program.policies(trainer.program.init()))
+        writer.write([Row(fleet[0].id, 0, "speed/warm", 0.0)])  # imports what writing needs
         if trainer.actor.can_judge:
-            policies = jax.device_get(trainer.program.policies(trainer.program.init()))
             zeros = jax.tree.map(np.zeros_like, policies)
             trainer.actor.judge(zeros, 0, {run.id for run in fleet})  # compiles acting
         if stop_after is not None:
@@ -198,7 +207,7 @@ def measure_overlap(asked: "Arguments", results: Results, clock: Clock) -> None:
         if number and clock.left() < 2.5 * longest:
             break
         for name, environment in (("without", "none"), ("with", None)):
-            fleet, spec = _runs(datasets, asked.seeds, asked.updates, asked.eval_every, environment)
+            fleet, spec = _runs(datasets, asked.seeds, asked.updates, asked.eval_every, environment, asked.precision)
             if len(group_fleets(fleet)) > 1:
                 _say("overlap is about one fleet: give data sets of one shape")
                 return
@@ -208,6 +217,7 @@ def measure_overlap(asked: "Arguments", results: Results, clock: Clock) -> None:
         figures = {
             "what": "FleetTrainer on SCORE, 10 episodes of every run at each evaluation, against no evaluation",
             "datasets": list(asked.datasets),
+            "precision": spec.precision,
             "runs": measured["with"][0]["runs"],
             "eval_every": asked.eval_every,
             "updates": asked.updates,
@@ -220,7 +230,7 @@ def measure_overlap(asked: "Arguments", results: Results, clock: Clock) -> None:
 
 def measure_stretch(asked: "Arguments", results: Results, clock: Clock) -> None:
     datasets = [load_dataset(name, transitions=asked.transitions) for name in asked.datasets]
-    runs, spec = _runs(datasets, asked.seeds, asked.steps, asked.eval_every)
+    runs, spec = _runs(datasets, asked.seeds, asked.steps, asked.eval_every, None, asked.precision)
     fleets = group_fleets(runs)
     measured: list[dict[str, Any]] = []
     for number, fleet in enumerate(fleets):
@@ -237,6 +247,7 @@ def measure_stretch(asked: "Arguments", results: Results, clock: Clock) -> None:
             "what": f"{len(runs)} SCORE runs with 10 episodes each every {asked.eval_every:,} updates, each shape for "
             f"its share of {asked.minutes:g} minutes, continued to {asked.steps:,} updates",
             "datasets": list(asked.datasets),
+            "precision": spec.precision,
             "complete": len(measured) == len(fleets),
             "fleets": measured,
             "minutes_for_all": sum(m["seconds_for_all"] for m in measured) / 60,

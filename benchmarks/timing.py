@@ -16,10 +16,10 @@ from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.envs import available_cores
+from score_rl.fleet.experiment import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, expand_runs
 from score_rl.fleet.store import provenance
-from score_rl.nets.precision import Precision
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
 WINDOW = (2_000, 20)  # updates that a call does, on a GPU and on a CPU: far more than a call costs
@@ -73,10 +73,11 @@ class Engine:
         seconds: float,
         settings: Mapping[str, Any] | None = None,
         name: str = "",
-        precision: Precision = "float32",
+        precision: str = "auto",
     ) -> None:
+        self.precision = choose_precision(get_algorithm(algorithm), precision)
         self.name, self.runs, self._seconds = name or f"{algorithm} × {runs}", runs, seconds
-        self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=precision)
+        self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=self.precision)
         whole = cycle(self.program.algorithm, self.program.runs[0].config)
         self.window = whole * max(1, WINDOW[jax.default_backend() == "cpu"] // whole)
         self.program.compile(self.window)

@@ -352,7 +352,11 @@ def _fit_into_memory(
         if not quiet:
             console.print(message, highlight=False)
 
-    return [part for fleet in fleets for part in split_fleet(fleet, spec.log_every, limit, say, where=where)]
+    return [
+        part
+        for fleet in fleets
+        for part in split_fleet(fleet, spec.log_every, limit, say, where=where, precision=spec.precision)
+    ]
 
 
 def _stored_fleets(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:

@@ -1,10 +1,8 @@
 """Training a fleet from wherever it stands to its end: windows, judgements, checkpoints, interruptions."""
 
 import dataclasses
-import os
 import shutil
 import signal
-import sys
 import threading
 import time
 from collections import deque
@@ -37,7 +35,6 @@ from score_rl.fleet.stages import FleetStages
 from score_rl.fleet.store import Folder, MetricsWriter, Row
 
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
-PRIORITY_OF_JUDGING = 10  # of -20 to 19, the lowest; training has 0
 
 
 class StopRequest:
@@ -141,7 +138,7 @@ class FleetTrainer:
             TrainingProgress(
                 self.console, title, self.spec.steps, step, len(self.runs), quiet=self.quiet
             ) as self.progress,
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge", initializer=_give_way) as self._judge,
+            ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as self._judge,
         ):
             try:
                 if step and step % self.spec.eval_every == 0 and not judged.issuperset(self._alive()):
@@ -318,16 +315,6 @@ class FleetTrainer:
                 f"The first {self.spec.log_every:,} updates took {window:.1f} s: the other {self.spec.steps - step:,} "
                 f"will take about {duration(seconds)}, evaluation not counted."
             )
-
-
-def _give_way() -> None:
-    """Let this thread, and those it starts, take only the cores that training leaves idle.
-
-    Training on a CPU waits at the end of every product for the slowest of its threads, so a core lost to physics
-    costs it twice. Where threads have no priorities of their own (not Linux), they share.
-    """
-    if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY_OF_JUDGING)
 
 
 def _prefixed(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
