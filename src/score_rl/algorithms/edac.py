@@ -18,7 +18,7 @@ from score_rl.algorithms import sac_n
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, config, setting
 from score_rl.algorithms.sac_n import Draws, State, draw, init, squared_error, target, uncertainty
 from score_rl.algorithms.soft_actor import act
-from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.perceptron import Perceptron, repeated
 
 __all__ = ["ALGORITHM", "Config", "Draws", "State", "critic_loss", "diversity_loss", "draw", "init", "update"]
 
@@ -38,11 +38,12 @@ def values_and_action_gradients(
 ) -> tuple[Float[Array, "members batch"], Float[Array, "members batch action"]]:
     """Q_i(s, a) and ∇_a Q_i(s, a), differentiable in the critics.
 
-    All gradients come from one pass back to the first layers, which share their input, and from there to the
+    All gradients come from one pass back to the first layers, and from there to the
     actions alone; the forward pass is that of the values.
     """
     weight, bias = critics.weights[0], critics.biases[0]
-    first = jnp.einsum("bi,mio->mbo", jnp.concatenate([observations, actions], axis=-1), weight) + bias[:, None]
+    inputs = repeated(jnp.concatenate([observations, actions], axis=-1), weight.shape[0])
+    first = jnp.einsum("mbi,mio->mbo", inputs, weight) + bias[:, None]
     rest = Perceptron(critics.weights[1:], critics.biases[1:])
 
     def after(first: Float[Array, "members batch width"]) -> Float[Array, "members batch"]:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.perceptron import Perceptron, repeated
 from score_rl.nets.precision import product
 
 
@@ -49,7 +49,8 @@ def values_of_many(
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state."""
-    return jax.vmap(on_many, in_axes=(0, None, None))(critics, observations, actions)[..., 0]
+    members = critics.weights[0].shape[0]
+    return jax.vmap(on_many)(critics, repeated(observations, members), repeated(actions, members))[..., 0]
 
 
 def smoothed(

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.nets.actor_critic import first_hidden
-from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.perceptron import Perceptron, repeated
 from score_rl.nets.precision import product
 
 Masks = Literal["row", "pass"]
@@ -37,7 +37,8 @@ def hidden_of(
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members rows width"]:
     """The critics' first hidden layer, before any dropout; the rows are samples × batch."""
-    hidden = jax.vmap(first_hidden, in_axes=(0, None, None))(critics, observations, actions)
+    members = critics.weights[0].shape[0]
+    hidden = jax.vmap(first_hidden)(critics, repeated(observations, members), repeated(actions, members))
     return hidden.reshape(hidden.shape[0], -1, hidden.shape[-1])
 
 

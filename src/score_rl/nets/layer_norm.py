@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.perceptron import Perceptron, repeated
 from score_rl.nets.precision import product
 
 EPSILON = 1e-6  # flax's, with which ReBRAC was published
@@ -39,14 +39,13 @@ class NormalisedPerceptron(eqx.Module):
         )
 
     def members(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch fan_out"]:
-        """Every member on the same input; their first layers are one matrix product."""
-        equation = "bi,mio->mbo"
+        """Every member on the same input."""
+        x = repeated(x, self.layers.weights[0].shape[0])
         *hidden, last = zip(self.layers.weights, self.layers.biases, strict=True)
         for (weight, bias), scale, shift in zip(hidden, self.scales, self.shifts, strict=True):
-            x = jax.nn.relu(product(equation, x, weight) + bias[:, None])
+            x = jax.nn.relu(product("mbi,mio->mbo", x, weight) + bias[:, None])
             x = normalise(x) * scale[:, None] + shift[:, None]
-            equation = "mbi,mio->mbo"
-        return product(equation, x, last[0]) + last[1][:, None]
+        return product("mbi,mio->mbo", x, last[0]) + last[1][:, None]
 
 
 def normalise(x: Float[Array, "*batch width"]) -> Float[Array, "*batch width"]:

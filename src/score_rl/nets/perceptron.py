@@ -53,17 +53,13 @@ class Perceptron(eqx.Module):
     def members(
         self, x: Float[Array, "batch fan_in"], activation: Activation = jax.nn.relu
     ) -> Float[Array, "members batch fan_out"]:
-        """Every member on the same input.
-
-        The first layers of all members are one matrix product, since they share their input.
-        """
-        equation = "bi,mio->mbo"
+        """Every member on the same input."""
+        x = repeated(x, self.weights[0].shape[0])
         layers = len(self.weights)
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = product(equation, x, weight) + bias[:, None, :]
+            x = product("mbi,mio->mbo", x, weight) + bias[:, None, :]
             if number < layers - 1:
                 x = activation(x)
-            equation = "mbi,mio->mbo"
         return x
 
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
@@ -72,6 +68,15 @@ class Perceptron(eqx.Module):
         if kernels is not None and fits(self.weights):
             return outputs(self.weights, self.biases, x, kernels)
         return self.members(x)[..., 0]
+
+
+def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."]:
+    """The same input for every member of an ensemble.
+
+    Small as it is, that is cheaper than what the compiler makes of one product for all first layers: it comes out
+    transposed, which slows the layers after it.
+    """
+    return jnp.broadcast_to(x[None], (members, *x.shape))
 
 
 def _beside(bias: Array, ndim: int) -> Array:
