@@ -22,7 +22,7 @@ def test_help_answers_without_loading_jax(score):
     assert score("--version").out.strip()
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "algorithms", "data", "theory"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "report", "algorithms", "data", "theory"])
 def test_every_command_has_a_help_that_teaches(score, command):
     done = score(command, "--help")
     assert done.code == 0

@@ -138,5 +138,7 @@ def test_what_cannot_be_compared_is_named():
     assert any("nothing has no finished run" in note for note in notes)
     assert any("Not every method finished on c" in note for note in notes)
     assert any("uneven has unequal numbers" in note for note in notes)
-    assert comparable({"x": {"a": [1.0]}, "y": {"b": [1.0]}})[0] == {}
+    matrices, shared, notes = comparable({"x": {"a": [1.0]}, "y": {"b": [1.0]}, "z": {"a": [1.0], "c": [2.0]}})
+    assert (list(matrices), shared) == (["x", "z"], ["a"])
+    assert "Left out of the aggregates: y, which finished only on b." in notes
     assert comparable({})[:2] == ({}, [])

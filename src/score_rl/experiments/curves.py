@@ -31,7 +31,7 @@ def curves(
     """An ablation or a sweep: the return beside another quantity, a row for each data set."""
 
     def plan(request: Request) -> list[Asked]:
-        return product(request, variants, request.data(datasets))
+        return product(request, variants, request.data(datasets[:1] if request.scale.name == "smoke" else datasets))
 
     def present(request: Request, done: Sequence[Done]) -> Presentation:
         return draw([variant.label for variant in variants], second, done)

@@ -65,7 +65,7 @@ def unusual(run: Wanted) -> str:
 
 def run(experiments: Sequence[Experiment], request: Request, say: Say) -> dict[str, tuple[Path, Presentation]]:
     """All of them from one pool of runs: what several need is trained once, and together."""
-    check_tools()
+    check_tools(experiments)
     asked: dict[str, list[Asked]] = {}
     for experiment in experiments:
         experiment.prepare(request)
@@ -89,7 +89,7 @@ def rebuild(
     experiments: Sequence[Experiment], request: Request, folder: Path, say: Say
 ) -> dict[str, tuple[Path, Presentation]]:
     """From kept tables, without training."""
-    check_tools()
+    check_tools(experiments)
     results = [run for run in once(gather([folder])) if _picked(request, run)]
     made = {}
     for experiment in experiments:
@@ -125,13 +125,14 @@ def _picked(request: Request, run: RunResult) -> bool:
     )
 
 
-def check_tools() -> None:
+def check_tools(experiments: Sequence[Experiment]) -> None:
     """What drawing will need: better to miss it now than after hours of training."""
     from score_rl.drawing import require_matplotlib
     from score_rl.report.statistics import require_rliable
 
     require_matplotlib()
-    require_rliable()
+    if any(experiment.compares for experiment in experiments):
+        require_rliable()
 
 
 def _make(

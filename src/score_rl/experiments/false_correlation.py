@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -24,7 +25,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.storage import whole_file
 from score_rl.drawing import BLUE, GREEN, GREY, VERMILION, name_axes, new_figure
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant
-from score_rl.fleet.experiment import load
+from score_rl.fleet.experiment import TrainedRun, load
 from score_rl.nets.actor_critic import values
 from score_rl.report.figures import INK, styled
 
@@ -34,8 +35,13 @@ DRIVES, TRIES, XI = 300, 4, 0.1  # on the avenue, in the side street; Hoeffding'
 SETS = {"smoke": 8, "trial": 30, "day": 60, "paper": 200}
 STEPS = {"smoke": 40, "trial": 3_000}
 FULL_STEPS = 10_000
-SETTINGS = {"hidden": (64, 64), "batch_size": 64}
+SETTINGS = {
+    "hidden": (32, 32), "batch_size": 32,
+    "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3, "learning_rate": 1e-3,
+}  # fmt: skip
 BOOTSTRAPPED = "SCORE, bootstrapped"
+JUDGED = {"SCORE": "critics", BOOTSTRAPPED: "bootstrapped critics"}
+GRID = np.linspace(-1, 1, 401)
 VARIANTS = (
     Variant("SCORE"),
     Variant(BOOTSTRAPPED, {"bootstrap_keep": 0.5}),
@@ -134,12 +140,16 @@ def number_of(done: Done) -> int:
     return int(done.result.dataset.rpartition("-")[2])
 
 
-def critics_of(done: Done, actions: Float[np.ndarray, " n"]) -> Float[np.ndarray, "members n"]:
-    """Q_i(a), in units of the reward."""
-    run = load(done.result.folder)[done.result.name]
+@jax.jit
+def _values(critics: Any, treatment: Any, actions: Any) -> Any:
     observations = jnp.zeros((len(actions), 1), jnp.float32)
-    q = values(run.state.critics, run.treatment.observe(observations), run.treatment.action_in(actions[:, None]))
-    return np.asarray(q * run.treatment.reward_scale + run.treatment.reward_shift)
+    q = values(critics, treatment.observe(observations), treatment.action_in(actions[:, None]))
+    return q * treatment.reward_scale + treatment.reward_shift
+
+
+def critics_of(run: TrainedRun, actions: Float[np.ndarray, " n"]) -> Float[np.ndarray, "members n"]:
+    """Q_i(a), in units of the reward."""
+    return np.asarray(_values(run.state.critics, run.treatment, actions.astype(np.float32)))
 
 
 def present(request: Request, done: Sequence[Done]) -> Presentation:
@@ -156,12 +166,19 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
             (n, STREET if drives(n).bound(street=True) > drives(n).bound(street=False) else -STREET) for n in sets
         ],
     }
+    for label in JUDGED.values():
+        picks |= {f"{label}, highest mean": [], f"{label}, highest minimum": []}
     opened: dict[Path, Any] = {}
     for run in ended:
         folder = run.result.folder
         opened.setdefault(folder, load(folder))
-        action = float(opened[folder][run.result.name].policy(np.zeros(1))[0])
-        picks.setdefault(run.label, []).append((number_of(run), action))
+        trained = opened[folder][run.result.name]
+        if run.label in JUDGED:  # what the critics alone would have picked
+            q = critics_of(trained, GRID)
+            for how, curve in (("mean", q.mean(0)), ("minimum", q.min(0))):
+                best = float(GRID[np.argmax(curve)])
+                picks.setdefault(f"{JUDGED[run.label]}, highest {how}", []).append((number_of(run), best))
+        picks.setdefault(run.label, []).append((number_of(run), float(trained.policy(np.zeros(1))[0])))
     rows = []
     for label, chosen in picks.items():
         actions = np.array([action for _, action in chosen])
@@ -179,9 +196,10 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
     if not lucky:
         made.remarks.append("None of these few data sets was lucky; the picture shows the first.")
     example = lucky[0] if lucky else sets[0]
-    shown_run = next(run for run in ended if run.label == BOOTSTRAPPED and number_of(run) == example)
-    made.figures["false-correlation"] = _draw(example, shown_run, made.numbers, bool(lucky))
-    made.numbers["example"] = _example(example, shown_run)
+    shown = next(run.result for run in ended if run.label == BOOTSTRAPPED and number_of(run) == example)
+    critics = opened[shown.folder][shown.name]
+    made.figures["false-correlation"] = _draw(example, critics, made.numbers, bool(lucky))
+    made.numbers["example"] = _example(example, critics)
     return made
 
 
@@ -189,7 +207,7 @@ def _share(events: np.ndarray) -> str:
     return f"{events.mean():.0%} of {len(events)}" if len(events) else "none"
 
 
-def _example(number: int, run: Done) -> dict[str, Any]:
+def _example(number: int, run: TrainedRun) -> dict[str, Any]:
     """The lucky action and the best one, as the critics see them."""
     data = drives(number)
     places = np.array([STREET, -STREET])
@@ -203,9 +221,9 @@ def _example(number: int, run: Done) -> dict[str, Any]:
 
 
 @styled
-def _draw(number: int, run: Done, numbers: dict[str, Any], lucky: bool) -> Any:
-    figure, ((left, right),) = new_figure(1, 2, 5.0, 3.6)
-    data, grid = drives(number), np.linspace(-1, 1, 401)
+def _draw(number: int, run: TrainedRun, numbers: dict[str, Any], lucky: bool) -> Any:
+    figure, ((left, right),) = new_figure(1, 2, 5.0, 3.9)
+    data, grid = drives(number), GRID
     q = critics_of(run, grid)
     mean, least = q.mean(0), q.min(0)
     left.plot(data.actions, data.rewards, ".", color=GREY, markersize=3, alpha=0.5, label="data")
@@ -216,13 +234,13 @@ def _draw(number: int, run: Done, numbers: dict[str, Any], lucky: bool) -> Any:
     for curve, colour, marker in ((mean, BLUE, "o"), (least, VERMILION, "D")):
         best = int(np.argmax(curve))
         left.plot(grid[best], curve[best], marker, color=colour, markersize=7, markeredgecolor="white")
-    left.set_ylim(-0.05, 1.25)
+    left.set_ylim(-0.05, 1.45)
     what = "a lucky data set" if lucky else "a data set without luck"
     name_axes(left, "action: avenue < 0 < side street", "reward", f"Where each curve is highest ({what})")
-    left.legend(loc="lower center", ncols=2, fontsize=7.5, frameon=True, framealpha=0.85, edgecolor="none")
+    left.legend(loc="upper left", fontsize=7.5, frameon=True, framealpha=0.85, edgecolor="none")
     labels = [label for label in numbers if "picks" in numbers[label]]
     shares = [100 * (numbers[label]["street_where_it_was_lucky"] or 0.0) for label in labels]
-    colours = [GREEN if "bound" in label or label.startswith("SCORE") else GREY for label in labels]
+    colours = [GREEN if any(word in label for word in ("bound", "minimum", "SCORE")) else GREY for label in labels]
     right.barh(labels, shares, color=colours, height=0.65)
     for place, share in enumerate(shares):
         right.annotate(f"{share:.0f}", (share, place), (3, 0), textcoords="offset points", va="center", fontsize=8)

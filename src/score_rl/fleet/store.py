@@ -108,11 +108,13 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-CODE_VERSION = "SCORE_RL_CODE_VERSION"  # what to store as the code's version where git cannot say
+CODE_VERSION = "SCORE_RL_CODE_VERSION"  # what to store as the code's version, where a copy's git cannot say
 
 
 def _code_version() -> str:
-    """The commit when run from a checkout, else what SCORE_RL_CODE_VERSION says, else the installed version."""
+    """What SCORE_RL_CODE_VERSION says, else the commit when run from a checkout, else the installed version."""
+    if os.environ.get(CODE_VERSION):
+        return os.environ[CODE_VERSION]
     source = Path(__file__).resolve().parent
     try:
         git = ["git", "-C", str(source)]
@@ -124,7 +126,7 @@ def _code_version() -> str:
                 return commit.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")
     except (OSError, subprocess.TimeoutExpired):
         pass  # no git on this machine
-    return os.environ.get(CODE_VERSION) or _version("score-rl")
+    return _version("score-rl")
 
 
 class Folder:

@@ -223,7 +223,7 @@ def _step_unit(last: int) -> tuple[float, str]:
     return (1e3, "thousand updates") if last >= 5_000 else (1.0, "updates")
 
 
-def _shared_legend(figure: Any, axes: Any, columns: int) -> None:
+def _shared_legend(figure: Any, axes: Any, columns: float) -> None:
     """One legend for all panels, below them."""
     handles: dict[str, Any] = {}
     for axis in axes:
@@ -244,25 +244,33 @@ def score_bars(
     scores: Mapping[str, Mapping[str, Estimate]],
     paper: Mapping[str, Mapping[str, float]] | None = None,
     quantity: str = "normalised score (%)",
+    names: Sequence[str] | None = None,
 ) -> Any:
-    """{method: {data set: score}} as dots with 95 % intervals, a block for each data set; the paper's as diamonds."""
+    """{method: {data set: score}} as dots with 95 % intervals, a block for each data set; the paper's as diamonds.
+
+    The dots decide what is seen: the interval of two seeds may leave the picture.
+    """
     datasets = list(dict.fromkeys(dataset for mine in scores.values() for dataset in mine))
-    chosen = looks(list(scores))
+    chosen = looks(names or list(scores))
     lines = len(datasets) * (len(scores) + 1)
     figure, ((axis,),) = drawing.new_figure(1, 1, WIDTH, 0.9 + 0.17 * lines)
     for number, (method, mine) in enumerate(scores.items()):
-        colour, _ = chosen[method]
         for block, dataset in enumerate(datasets):
-            place = block * (len(scores) + 1) + number
             if dataset in mine:
-                _interval(axis, mine[dataset], place, colour, plain(method))
+                _interval(axis, mine[dataset], block * (len(scores) + 1) + number, chosen[method][0], plain(method))
+    for number, method in enumerate(scores):
+        for block, dataset in enumerate(datasets):
             printed = (paper or {}).get(method, {}).get(dataset)
             if printed is not None:
-                axis.plot(printed, place, marker="D", markersize=5, markerfacecolor="none", color=FAINT,
-                          linestyle="none", label="paper")  # fmt: skip
+                axis.plot(printed, block * (len(scores) + 1) + number, marker="D", markersize=5, color=FAINT,
+                          markerfacecolor="none", linestyle="none", label="paper")  # fmt: skip
     axis.set_yticks([block * (len(scores) + 1) + (len(scores) - 1) / 2 for block in range(len(datasets))])
     axis.set_yticklabels([plain(dataset) for dataset in datasets])
     axis.set_ylim(lines - 1.2, -0.8)
+    dots = [estimate.value for mine in scores.values() for estimate in mine.values()]
+    dots += [value for mine in (paper or {}).values() for value in mine.values()]
+    room = 0.15 * (max(dots) - min(dots)) or 1.0
+    axis.set_xlim(min(dots) - room, max(dots) + room)
     axis.tick_params(axis="y", length=0)
     _light_grid(axis)
     drawing.name_axes(axis, quantity, "")
@@ -280,19 +288,22 @@ def aggregate_intervals(
 ) -> Any:
     """Median, interquartile mean, mean and optimality gap of each method, with 95 % intervals."""
     rows = math.ceil(len(AGGREGATE_TITLES) / columns)
+    beside = max(map(len, found), default=0) <= 14  # longer names go below, or they leave no room for the picture
     figure, axes = drawing.new_figure(rows, columns, width, 0.75 + 0.24 * len(found))
     chosen = looks(names or list(found))
     for number, (axis, (name, title)) in enumerate(zip(axes.ravel(), AGGREGATE_TITLES.items(), strict=True)):
         for place, (method, mine) in enumerate(found.items()):
-            _interval(axis, mine[name], place, chosen[method][0], None, thick=7)
+            _interval(axis, mine[name], place, chosen[method][0], plain(method), thick=7)
         axis.set_yticks(range(len(found)))
-        axis.set_yticklabels([plain(method) for method in found] if number % columns == 0 else [])
+        axis.set_yticklabels([plain(method) for method in found] if beside and number % columns == 0 else [])
         axis.set_ylim(len(found) - 0.4, -0.6)
         axis.tick_params(axis="y", length=0)
-        axis.set_title(title + (" (less is better)" if name == "optimality_gap" else ""), loc="left")
+        axis.set_title(title + (" (low is good)" if name == "optimality_gap" else ""), loc="left")
         _light_grid(axis)
         if number // columns == rows - 1:
             axis.set_xlabel("normalised score (%)")
+    if not beside:
+        _shared_legend(figure, axes.ravel(), columns * width / WIDTH)
     return figure
 
 

@@ -70,6 +70,7 @@ class Tabled:
     quantity: str
     files: Sequence[tuple[str, str]]
     notes: Sequence[str]
+    figure: Drawn | None
 
 
 def write_report(
@@ -118,7 +119,6 @@ class _Page:
         environment = template_environment()
         self.say("Comparing the methods ...")
         overall = self.overall()
-        self.say("Drawing ...")
         return environment.get_template("page.html").render(
             mark=environment.from_string(MARK).render(),
             title=self.title(),
@@ -159,6 +159,7 @@ class _Page:
         from markupsafe import Markup
 
         name = self.name("figures", name)
+        self.say(f"Drawing {name} ...")
         files = figures.save(figure, self.out / "figures", name)
         svg = Markup(figures.inline_svg(figure, _identifier(name), title))  # inline_svg escapes
         return Drawn(title, svg, [(path.suffix[1:].upper(), _link("figures", path.name)) for path in files], notes)
@@ -176,7 +177,8 @@ class _Page:
     def reason(self, run: RunResult) -> str:
         if run.status == "failed" and run.error:
             return run.error
-        return MEANING[run.status]
+        seen = f"; last written {_time(run.updated)}" if run.status == "training" and run.updated else ""
+        return MEANING[run.status] + seen
 
     def headline(self, found: Group) -> dict[str, Any]:
         """A group in one line of the summary."""
@@ -186,13 +188,15 @@ class _Page:
             value for value in (run.last(metric) for run in found.runs if run.status in GOING) if value is not None
         ]
         data = found.runs[0].data
+        scored = metric == SCORE or (not _measured(found, RETURN) and "behaviour_score" in data)
         return {
             "group": found,
             "unit": "" if metric == SCORE else "return",
             "result": f"{values.mean():.1f} ± {values.std():.1f}" if len(values) else None,
             "so_far": f"{np.mean(so_far):.1f}" if so_far and not len(values) else None,
             "judged": _measured(found, metric),
-            "behaviour": data.get("behaviour_score" if metric == SCORE else "behaviour_return"),
+            "behaviour": data.get("behaviour_score" if scored else "behaviour_return"),
+            "behaviour_unit": "" if scored else "return",
             "paper": printed(found.algorithm, found.dataset) if metric == SCORE else None,
             "step": min(run.step for run in found.runs),
             "steps": found.runs[0].steps,
@@ -209,8 +213,25 @@ class _Page:
             if chosen:
                 table = score_table(chosen, metric)
                 files = self.write_table(name, to_csv(table), to_latex(table))
-                shown.append(Tabled(table, QUANTITIES[metric], files, unequal_training(chosen)))
+                shown.append(
+                    Tabled(table, QUANTITIES[metric], files, unequal_training(chosen), self.at_a_glance(table, name))
+                )
         return shown
+
+    def at_a_glance(self, table: ScoreTable, name: str) -> Drawn | None:
+        """The table as a picture; a single cell needs none."""
+        if len(table.cells) < 2:
+            return None
+        scores: dict[str, dict[str, Estimate]] = {}
+        paper: dict[str, dict[str, float]] = {}
+        for (dataset, method), cell in table.cells.items():
+            assert cell.interval is not None
+            scores.setdefault(method, {})[dataset] = cell.interval
+            if (dataset, method) in table.paper:
+                paper.setdefault(method, {})[dataset] = table.paper[dataset, method].mean
+        ordered = {method: scores[method] for method in table.methods if method in scores}
+        figure = figures.score_bars(ordered, paper, QUANTITIES[table.metric], self.methods)
+        return self.draw(figure, name, "Means and 95 % intervals")
 
     def curves(self, metric: str) -> list[Drawn]:
         """A figure for each data set on which this was measured."""
@@ -260,7 +281,7 @@ class _Page:
         shown["aggregate_titles"] = figures.AGGREGATE_TITLES
         shown["aggregate_files"] = self.write_table("aggregates", *_aggregates_as_text(measured))
         shown["aggregate_figure"] = self.draw(
-            figures.aggregate_intervals(measured, columns=2, width=2.4, names=self.methods), "aggregates", "Aggregates"
+            figures.aggregate_intervals(measured, columns=2, width=2.6, names=self.methods), "aggregates", "Aggregates"
         )
         shown["profile_figure"] = self.draw(
             figures.performance_profiles(profiles(matrices), names=self.methods), "profiles", "Performance profiles"

@@ -152,18 +152,19 @@ def comparable(
 ) -> tuple[dict[str, Float[np.ndarray, "seeds datasets"]], list[str], list[str]]:
     """Matrices of the methods that can be compared, the data sets they share, and a sentence for all left out.
 
-    The rule: the data sets are those on which every method has a score; a method with unequal numbers of seeds on
-    them is left out and named.
+    The rule: the data sets are those on which every method has a score. Where there is none, methods with the fewest
+    data sets are left out, one after the other, until there is one. A method with unequal numbers of seeds on them is
+    left out as well. All of these are named.
     """
     tried = {method: {d: list(v) for d, v in mine.items() if len(v)} for method, mine in scores.items()}
     notes = [f"{method} has no finished run with a score." for method, mine in tried.items() if not mine]
     tried = {method: mine for method, mine in tried.items() if mine}
     if not tried:
         return {}, [], notes
+    while not (shared := _shared(tried)):
+        fewest = min(reversed(tried), key=lambda method: len(tried[method]))
+        notes.append(f"Left out of the aggregates: {fewest}, which finished only on {', '.join(tried.pop(fewest))}.")
     every = list(dict.fromkeys(dataset for mine in tried.values() for dataset in mine))
-    shared = [dataset for dataset in every if all(dataset in mine for mine in tried.values())]
-    if not shared:
-        return {}, [], [*notes, "No data set was finished with every method, so the methods cannot be aggregated."]
     if len(shared) < len(every):
         left = ", ".join(dataset for dataset in every if dataset not in shared)
         notes.append(f"Not every method finished on {left}: left out of the aggregates.")
@@ -174,6 +175,12 @@ def comparable(
         except InputError as reason:
             notes.append(f"Left out of the aggregates: {reason}")
     return matrices, shared, notes
+
+
+def _shared(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]:
+    """The data sets that all methods have, in the order of the first."""
+    first, *others = scores.values()
+    return [dataset for dataset in first if all(dataset in mine for mine in others)]
 
 
 def aggregates(

@@ -1,0 +1,190 @@
+"""The page in a real browser: real runs through the real command, no network, two widths, light and dark."""
+
+import csv
+import os
+import shutil
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import numpy as np
+import pytest
+
+from score_rl.cli import main
+from score_rl.data.catalogue import ready_replica
+from tests.end_to_end.conftest import SMALL
+
+NASTY = """<script>alert(1)<img src=x>&"'"""
+DATASETS = ("replica:hopper-medium", "replica:walker2d-medium")
+
+
+def find_browser():
+    """A Chromium on this machine: the one that is named, one on the path, or the one playwright brought."""
+    named = os.environ.get("SCORE_RL_BROWSER")
+    if named:
+        return named
+    for name in ("chromium", "chromium-browser", "google-chrome", "chrome"):
+        if found := shutil.which(name):
+            return found
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as tools:
+        path = tools.chromium.executable_path
+    return path if Path(path).exists() else None
+
+
+@pytest.fixture(scope="module")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
+    found = find_browser()
+    if found is None:
+        pytest.skip("no Chromium here: install one, run `playwright install chromium`, or set SCORE_RL_BROWSER")
+    with sync_api.sync_playwright() as tools:
+        started = tools.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def score(*arguments):
+    with pytest.raises(SystemExit) as end:
+        main([str(argument) for argument in arguments])
+    assert not end.value.code, arguments
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory, cache):
+    """Runs of two methods, one run that diverges, one file with a name that tries, all in one page."""
+    folder = tmp_path_factory.mktemp("report")
+    runs, small = folder / "runs", [*SMALL, "--quiet"]
+    for method in ("score", "td3-bc"):
+        score(
+            "train", "--algorithm", method, "--dataset", *DATASETS, "--seeds", 0, 1, 2, "--out", runs / method, *small
+        )
+    score("train", "--algorithm", "bc", "--dataset", DATASETS[0], "--out", runs / "broken",
+          "--config.learning-rate", 1e30, *small)  # fmt: skip
+    logs = folder / f"{NASTY}.hdf5"
+    shutil.copyfile(ready_replica("hopper-medium", 3000, 0, cache, False), logs)
+    score("train", "--dataset", logs, "--environment", "none", "--out", runs / "<b>logs & 'more'",
+          *(argument for argument in small if argument not in ("--transitions", "3000")))  # fmt: skip
+    score("report", runs, "--out", folder / "page")
+    return folder
+
+
+@pytest.fixture
+def opened(browser, report):
+    """Open the page; whatever it asks for or complains about is a failure."""
+    made = []
+
+    def open_page(width, scheme):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page, complaints, requests = context.new_page(), [], []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.on("request", lambda request: requests.append(request.url))
+        address = (report / "page" / "index.html").resolve().as_uri()
+        page.goto(address)
+        page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
+        made.append((context, complaints, requests, address))
+        return page
+
+    yield open_page
+    for context, complaints, requests, address in made:
+        context.close()
+        assert complaints == []
+        assert [url for url in requests if not url.startswith("data:")] == [address], "the page must bring everything"
+
+
+def final_scores(folder, dataset):
+    """The last score of every seed, read from the raw file and by nothing else."""
+    last = {}
+    with (folder / "metrics.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["name"] == "evaluation/score" and row["run"].startswith(dataset.replace(":", "-") + "_"):
+                last[row["run"]] = float(row["value"])
+    return np.array(list(last.values()))
+
+
+def table(page, selector):
+    """A table as the browser shows it, head first."""
+    return page.eval_on_selector(
+        selector, "table => [...table.rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))"
+    )
+
+
+def test_the_tables_hold_the_stored_numbers(opened, report):
+    page = opened(1280, "light")
+    head, *rows = table(page, "table.scores")
+    assert head == ["data set", "SCORE", "TD3-BC"], "a run that diverged before it was judged has no column"
+    by_name = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
+    for dataset in DATASETS:
+        for title, folder in (("SCORE", "score"), ("TD3-BC", "td3-bc")):
+            values = final_scores(report / "runs" / folder, dataset)
+            assert len(values) == 3
+            shown = by_name[dataset][title].splitlines()
+            assert shown[0].removesuffix(" ★") == f"{values.mean():.1f} ± {values.std():.1f}"
+            half = 4.30265273 * values.std(ddof=1) / np.sqrt(3)
+            assert shown[1] == f"{values.mean() - half:.1f} to {values.mean() + half:.1f}"
+    assert "paper 99.6 ± 2.8" in by_name[DATASETS[0]]["SCORE"]
+    both = [final_scores(report / "runs" / "score", dataset) for dataset in DATASETS]
+    assert by_name["overall"]["SCORE"].splitlines()[0].removesuffix(" ★").startswith(f"{np.mean(both):.1f} ±")
+    head, *rows = table(page, "#aggregates-table")
+    mean = dict(zip(head, next(row for row in rows if row[0] == "SCORE"), strict=True))["Mean"]
+    assert mean.splitlines()[0] == f"{np.mean(both):.1f}"
+
+
+def test_broken_runs_are_listed(opened):
+    page = opened(1280, "dark")
+    (row,) = [row for row in table(page, "#others-table") if "diverged" in row]
+    assert row[1] == "BC"
+    assert "1 diverged" in page.inner_text("#counts")
+
+
+def test_markup_in_names_is_shown_and_does_nothing(opened):
+    page = opened(375, "light")
+    assert NASTY in page.inner_text("#summary-table")
+    assert page.evaluate("document.querySelectorAll('script, img, b').length") == 0
+    assert "<b>logs & 'more'" in page.inner_text("#runs")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [375, 1280])
+def test_it_fits_and_can_be_read(opened, width, scheme):
+    page = opened(width, scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = page.evaluate(
+        """width => [...document.querySelectorAll('body *')].filter(part => !part.closest('.wide > *')
+        && !part.closest('svg') && part.getBoundingClientRect().right > width + 0.5)
+        .map(part => part.outerHTML.slice(0, 80))""",
+        width,
+    )
+    assert outside == [], "only tables may be wider, inside their own container"
+    luminance = """colour => { const [r, g, b] = colour.match(/\\d+/g).map(part => { const c = part / 255;
+        return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; }); return 0.2126*r + 0.7152*g + 0.0722*b; }"""
+    colours = page.evaluate(
+        """() => { const of = (part, name) => getComputedStyle(document.querySelector(part))[name];
+        return [of('body', 'backgroundColor'), of('body', 'color'), of('figure svg text', 'fill'),
+        of('figcaption', 'color')]; }"""
+    )
+    ground, *inks = [page.evaluate(luminance, colour) for colour in colours]
+    assert (ground < 0.1) == (scheme == "dark")
+    for ink in inks:
+        assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) > 4.5, colours
+    sizes = page.evaluate(
+        """() => [...document.querySelectorAll('figure svg')].flatMap(svg => { const scale = svg.getScreenCTM().a;
+        return [...svg.querySelectorAll('text')].map(text => parseFloat(getComputedStyle(text).fontSize) * scale); })"""
+    )
+    assert len(sizes) > 50
+    assert min(sizes) > 7.4
+    if os.environ.get("SCORE_RL_SCREENSHOTS"):
+        page.screenshot(path=f"{os.environ['SCORE_RL_SCREENSHOTS']}/report-{width}-{scheme}.png", full_page=True)
+
+
+def test_every_link_leads_to_a_file_in_the_folder(opened, report):
+    page = opened(1280, "light")
+    links = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
+    here = (report / "page").resolve()
+    files = {Path(unquote(urlsplit(link).path)) for link in links if "#" not in link}
+    assert len(files) > 20
+    assert all(file.is_file() and file.is_relative_to(here) for file in files)
+    targets = [urlsplit(link).fragment for link in links if "#" in link]
+    assert all(page.locator(f"#{target}").count() == 1 for target in targets)

@@ -1,0 +1,173 @@
+"""The page as text: whole, escaped, honest about what is missing, and never written over something else."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from score_rl.errors import InputError
+from score_rl.report.page import write_report
+from score_rl.report.results import RETURN, gather
+from tests.report.folders import write_experiment
+
+NASTY = """<script>alert(1)</script>&"'$<img src=x onerror=alert(2)>"""
+
+
+class Tags(HTMLParser):
+    """Every tag of a page, its links, and the texts of its tables."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.links, self.ids, self.text = [], [], [], []
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
+        self.ids += [value for name, value in attrs if name == "id"]
+        assert not [name for name, _ in attrs if name.startswith("on")], "no attribute may run anything"
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def read(page):
+    found = Tags(page)
+    return found, re.sub(r"\s+", " ", " ".join(found.text))
+
+
+def test_a_whole_report(tmp_path):
+    for number, algorithm in enumerate(("score", "td3-bc")):
+        for dataset in ("hopper", "walker2d"):
+            write_experiment(
+                tmp_path / "runs" / f"{algorithm}-{dataset}", algorithm=algorithm, environment=dataset,
+                dataset=f"replica:{dataset}-medium", scores={s: [10.0, 20.0, 30.0 + s + number] for s in range(3)},
+            )  # fmt: skip
+    page = write_report([tmp_path / "runs"], tmp_path / "out")
+    found, text = read(page)
+    assert "31.0 ± 0.8" in text
+    assert "32.0 ± 0.8" in text
+    assert "99.6 ± 2.8" in text
+    assert "Over 2 data sets" in text
+    assert "in no mean of this page" not in text
+    assert len(found.ids) == len(set(found.ids)), "an id twice would mix up figures"
+    files = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    linked = {link for link in found.links if not link.startswith(("#", "data:"))}
+    assert linked == files - {"index.html"}, "every file is linked, every link is a file"
+    for name in (
+        "scores",
+        "aggregates",
+        "profiles",
+        "score-replica-hopper-medium",
+        "uncertainty-replica-hopper-medium",
+    ):
+        assert {f"figures/{name}.svg", f"figures/{name}.pdf"} <= files
+    assert {"tables/scores.csv", "tables/scores.tex", "tables/aggregates.csv", "tables/aggregates.tex"} <= files
+
+
+def test_nothing_comes_from_elsewhere_and_nothing_runs(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]})
+    page = write_report([tmp_path / "a"], tmp_path / "out")
+    found, _ = read(page)
+    assert not {"script", "iframe", "object", "embed", "img"} & set(found.tags)
+    names = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # namespaces, which nobody fetches
+    assert set(re.findall(r"https?://[^\"'<\s]+", page.read_text())) <= names
+    assert all(link.startswith(("#", "data:,", "figures/", "tables/", "raw/")) for link in found.links)
+
+
+def test_the_same_runs_make_the_same_page(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
+    write_report([tmp_path / "a"], tmp_path / "one")
+    write_report([tmp_path / "a"], tmp_path / "two")
+    for path in (tmp_path / "one").rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes(), path.name
+
+
+def test_names_with_markup_are_text(tmp_path):
+    write_experiment(tmp_path / "<b>&\"'", scores={0: [1.0], 1: [3.0]}, dataset=NASTY, state="failed",
+                     error="<i>no space</i>", states={1: "training"},
+                     settings=({"beta": "<u>"}, {"beta": "&"}))  # fmt: skip
+    page = write_report([tmp_path], tmp_path / "out")
+    found, text = read(page)
+    assert not {"script", "img", "b", "i", "u"} & set(found.tags)
+    assert NASTY in text
+    assert "<i>no space</i>" in text
+    assert "SCORE (beta=<u>)" in text
+    for path in (tmp_path / "out").rglob("*"):
+        assert re.fullmatch(r"[A-Za-z0-9.=_-]+", path.name), "file names of a report work everywhere"
+
+
+def test_what_is_not_finished_is_listed_and_in_no_mean(tmp_path):
+    write_experiment(tmp_path / "a", state="running", scores={0: [7.0, 8.0, 9.0], 1: [7.0, 1000.0], 2: [2000.0], 3: []},
+                     states={1: "training", 2: "diverged", 3: "waiting"})  # fmt: skip
+    _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
+    assert "9.0 ± 0.0" in text
+    assert "1 of 4 seeds" in text
+    assert "3 of 4 runs are in no mean of this page" in text
+    for state in ("training", "diverged", "waiting"):
+        assert state in text
+    assert "20 of 30" in text
+    assert "still training; last written" in text
+
+
+def test_without_any_result_it_says_so(tmp_path):
+    write_experiment(tmp_path / "a", environment=None, dataset="logs", scores={0: [0.0, 0.0, 0.0]})
+    _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
+    assert "No run was judged" in text
+    assert "not judged" in text
+    assert "Nothing to aggregate." in text
+    write_experiment(tmp_path / "b", scores={0: []}, state="running", states={0: "waiting"})
+    _, text = read(write_report([tmp_path / "b"], tmp_path / "out"))
+    assert "No speed was stored" in text
+
+
+def test_returns_where_there_is_no_reference(tmp_path):
+    write_experiment(tmp_path / "a", environment="Pendulum-v1", dataset="swings", scores={0: [-900.0, -350.5]},
+                     steps=20, metric=RETURN)  # fmt: skip
+    _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
+    assert "-350.5 ± 0.0" in text
+    assert "Last policies: return" in text
+    assert "Nothing to aggregate." in text
+
+
+def test_unequal_training_is_pointed_out(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10)
+    write_experiment(tmp_path / "b", scores={0: [1.0, 2.0]}, steps=20, algorithm="bc")
+    _, text = read(write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "out"))
+    assert "Careful, these were trained for different numbers of updates (10: SCORE; 20: BC)." in text
+
+
+def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]})
+    write_experiment(tmp_path / "b", scores={0: [1.0]}, dataset="replica:walker2d-medium")
+    write_report([tmp_path / "a"], tmp_path / "out")
+    assert (tmp_path / "out" / "figures" / "score-replica-hopper-medium.svg").exists()
+    write_report([tmp_path / "b"], tmp_path / "out")
+    assert not (tmp_path / "out" / "figures" / "score-replica-hopper-medium.svg").exists(), "an old figure would lie"
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "index.html").write_text("<p>mine</p>")
+    with pytest.raises(InputError, match="something else than a report"):
+        write_report([tmp_path / "a"], other)
+    assert (other / "index.html").read_text() == "<p>mine</p>"
+    with pytest.raises(InputError, match="is a file"):
+        write_report([tmp_path / "a"], other / "index.html")
+    with pytest.raises(InputError, match="does not exist"):
+        write_report([tmp_path / "nothing"], tmp_path / "out")
+    assert (tmp_path / "out" / "figures").is_dir(), "a mistake must not cost the earlier report"
+
+
+def test_a_report_among_the_runs_is_not_taken_for_one(tmp_path):
+    write_experiment(tmp_path / "runs" / "a", scores={0: [1.0]})
+    write_report([tmp_path / "runs"], tmp_path / "runs" / "page")
+    assert len(gather([tmp_path / "runs"])) == 1
+
+
+def test_the_repositorys_kept_results_make_a_page(tmp_path):
+    from pathlib import Path
+
+    page = write_report([Path(__file__).parents[2] / "benchmarks" / "results"], tmp_path / "out")
+    _, text = read(page)
+    assert "101.4 ± 0.2" in text
+    assert "48.2 ± 0.3" in text
