@@ -1,5 +1,6 @@
-"""Compiled programs are kept on disk, so that the second start of the same fleet skips the compiler."""
+"""How fleets are compiled, and how compiled programs are kept: the second start of a fleet skips the compiler."""
 
+import functools
 import hashlib
 import os
 import platform
@@ -10,6 +11,25 @@ import jax
 from score_rl.data.storage import cache_folder
 
 SECONDS_WORTH_KEEPING = 0.3
+
+# The matrix library that XLA takes on CPUs by default is a twentieth slower on batches of small products than Eigen
+# and oneDNN, which it used before (docs/performance.md).
+CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_use_onednn": True}
+
+
+@functools.cache
+def compiler_options(platform: str) -> dict[str, str | bool]:
+    """For programs on such devices: those of ours that this version of the compiler knows."""
+    if platform != "cpu":
+        return {}
+    known = {}
+    for name, value in CPU_OPTIONS.items():
+        try:
+            jax.jit(lambda: 0).lower().compile(compiler_options={name: value})
+        except jax.errors.JaxRuntimeError:
+            continue  # another version: it has its own way, which is only slower
+        known[name] = value
+    return known
 
 
 def keep_compiled_programs() -> None:

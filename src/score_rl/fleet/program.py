@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
+from score_rl.fleet.compilation import compiler_options
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import shape_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
@@ -329,7 +330,8 @@ class FleetProgram:
             start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
             with arithmetic(self.arithmetic):
                 lowered = jax.jit(fleet, donate_argnums=1).lower(self.inputs, state, start, self.rows)
-            self._compiled[updates] = lowered.compile()
+            options = compiler_options(self.mesh.devices.flat[0].platform)
+            self._compiled[updates] = lowered.compile(compiler_options=options)
         return self._compiled[updates]
 
     def _over_runs(self, function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:

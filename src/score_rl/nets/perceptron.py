@@ -74,9 +74,9 @@ def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."
     """The same input for every member of an ensemble.
 
     Small as it is, that is cheaper than what the compiler makes of one product for all first layers: it comes out
-    transposed, which slows the layers after it.
+    transposed, which slows the layers after it. The barrier keeps it from computing the input once for each member.
     """
-    return jnp.broadcast_to(x[None], (members, *x.shape))
+    return jnp.broadcast_to(jax.lax.optimization_barrier(x)[None], (members, *x.shape))
 
 
 def _beside(bias: Array, ndim: int) -> Array:
