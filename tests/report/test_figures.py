@@ -106,3 +106,19 @@ def test_colours_stay_with_their_methods():
     one = figures.learning_curves([panel("b")], names=["a", "b"])
     (line,) = [line for line in one.axes[0].get_lines() if line.get_label() == "b"]
     assert line.get_color() == figures.looks(["a", "b"])["b"][0]
+
+
+def test_values_that_explode_do_not_flatten_the_others():
+    steps = np.array([0, 1000])
+
+    def series(label, last):
+        curve = Curve(steps, np.array([1.0, last]))
+        return Series(label, mean_curve([curve, curve]), [curve, curve])
+
+    def scale(*last):
+        panel = Panel("data", "Q", [series(str(value), value) for value in last])
+        return figures.learning_curves([panel]).axes[0].get_yscale()
+
+    assert scale(30, 40, -6e5) == "symlog"
+    assert scale(30, 40, -60) == "linear"
+    assert scale(2e5, 3e5, 4e5) == "linear"

@@ -100,9 +100,11 @@ def largest(runs: Sequence[RunResult], metric: str) -> float | None:
     return float(mean_curve(found).mean.max()) if found else None
 
 
-def shown(value: Estimate | None, digits: int = 1) -> str:
+def shown(value: Estimate | None) -> str:
+    """One digit after the point; three for what is below 1, such as u."""
     if value is None:
         return "not measured"
+    digits = 3 if 0 < abs(value.value) < 1 else 1
     interval = f" [{value.low:.{digits}f}, {value.high:.{digits}f}]" if value.has_interval else ""
     return f"{value.value:.{digits}f}{interval}"
 

@@ -104,7 +104,7 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
         plane = embed(features)
         maps.append(PointMap(title, plane, smoothed(plane, np.mean(measured, axis=0)), marked))
         inside, outside = np.mean(measured, axis=0)[~marked].mean(), np.mean(measured, axis=0)[marked].mean()
-        rows.append((task, shown(estimate, 3), f"{inside:.3f}", f"{outside:.3f}", f"{len(runs)}"))
+        rows.append((task, shown(estimate), f"{inside:.3f}", f"{outside:.3f}", f"{len(runs)}"))
         made.numbers[task] = {
             "auroc": as_json(estimate), "auroc_of_each_seed": found.tolist(),
             "mean_u_data": float(inside), "mean_u_expert": float(outside), "samples": int(marked.sum()),

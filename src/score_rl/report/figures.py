@@ -174,6 +174,8 @@ def learning_curves(
             axis.axhline(value, color=FAINT, linewidth=1.2, linestyle=DASHES[1 + place % 3], label=plain(label))
         if panel.logarithmic:
             axis.set_yscale("log")
+        elif _explodes(panel):
+            axis.set_yscale("symlog", linthresh=10)
         # The lines decide what is seen: the interval of two seeds can be twenty times as wide as they are apart.
         low, high = axis.get_ylim()
         for series in panel.series:
@@ -187,6 +189,12 @@ def learning_curves(
         axis.set_visible(False)
     _shared_legend(figure, axes.ravel()[: len(panels)], columns)
     return figure
+
+
+def _explodes(panel: Panel) -> bool:
+    """Whether one method's values would flatten all others to a line."""
+    largest = [float(np.abs(series.mean.mean).max()) for series in panel.series if series.mean is not None]
+    return len(largest) > 1 and max(largest) > 1_000 and max(largest) > 50 * float(np.median(largest))
 
 
 def _draw_series(axis: Any, series: Series, colour: str, dash: Any, unit: float) -> None:
