@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,7 @@ def _make(
     say(f"Drawing {experiment.name} ...")
     folder = request.out / experiment.name / kind
     made = experiment.present(request, done)
+    made.remarks += mixed_precision([run.result for run in done])
     from_stored = kind == "stored"
     note = f"{request.scale.proves} {WHAT_THE_DATA_IS[request.kind]}"
     if from_stored:
@@ -167,6 +169,14 @@ def _make(
     }
     write_whole(folder / "result.json", (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())
     return folder, made
+
+
+def mixed_precision(results: Sequence[RunResult]) -> list[str]:
+    """A remark where not all runs multiplied alike: a folder that a GPU and a CPU have filled."""
+    by_precision = Counter(str(run.request.get("precision", "float32")) for run in results)
+    if len(by_precision) < 2:
+        return []
+    return [f"Runs of both precisions: {', '.join(f'{number} in {name}' for name, number in by_precision.items())}."]
 
 
 def spacing(results: Sequence[RunResult], points: int = 60) -> int | None:

@@ -372,6 +372,7 @@ def store_results(
 _BESIDE_SETTINGS = {
     "steps": lambda run: run.steps,
     "physics": lambda run: run.request.get("physics", "d4rl"),
+    "precision": lambda run: run.request.get("precision", "float32"),
     "episodes": lambda run: run.request.get("eval_episodes"),
     "judged in": lambda run: run.environment,
     "rows": lambda run: run.data.get("rows"),
