@@ -36,13 +36,12 @@ def stored(results: Sequence[RunResult]) -> list[Done]:
 
 
 def ordinary(run: RunResult) -> bool:
-    """Whether its settings are its authors', but for what the paper chose for each data set and for schedules."""
+    """Whether its settings are its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
     config = get_algorithm(run.algorithm).Config()
     usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(run.algorithm, run.dataset)
-    free = ("beta", "bc_decay", "bc_decay_every", "warmup_steps") if run.algorithm == "score" else ("warmup_steps",)
+    free = ("bc_decay_every", "warmup_steps")  # schedules, which a shorter run shortens
     told = {name: value for name, value in run.config.items() if name in usual and name not in free}
-    plain = all((list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) == v for n, v in told.items())
-    return plain and run.config.get("beta") != 0.0
+    return all((list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) == v for n, v in told.items())
 
 
 def groups_of(done: Sequence[Done]) -> list[Group]:

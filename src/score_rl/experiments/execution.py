@@ -15,6 +15,7 @@ from score_rl.errors import InputError
 from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment, Presentation, Request, Table, Wanted
 from score_rl.experiments.pool import blocks, ready, stored_runs
 from score_rl.fleet.checkpoint import write_whole
+from score_rl.fleet.experiment import config_json
 from score_rl.fleet.store import provenance
 from score_rl.report.figures import save
 from score_rl.report.results import RunResult, gather, read_experiment, store_results
@@ -107,10 +108,13 @@ def rebuild(
 
 
 def once(results: Sequence[RunResult]) -> list[RunResult]:
-    """Runs that several experiments kept, one of each."""
+    """Runs that several experiments kept, one of each, whatever they were multiplied in; a setting that came later and
+    has its default changes nothing."""
     found: dict[str, RunResult] = {}
     for run in results:
-        what = [run.algorithm, run.dataset, run.data.get("checksum"), run.config, run.seed, run.steps]
+        usual = config_json(get_algorithm(run.algorithm).Config())
+        changed = {name: value for name, value in run.config.items() if usual.get(name) != value}
+        what = [run.algorithm, run.dataset, run.data.get("checksum"), changed, run.seed, run.steps]
         found.setdefault(json.dumps(what, sort_keys=True, default=str), run)
     return list(found.values())
 

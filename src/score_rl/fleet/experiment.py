@@ -309,7 +309,7 @@ def train(
                 "observation_dim": run.dataset.observation_dim,
                 "action_dim": run.dataset.action_dim,
                 "seed": run.seed,
-                "config": _config_json(run.config),
+                "config": config_json(run.config),
                 "fleet": where[run.id][0],
                 "place": where[run.id][1],
             }
@@ -465,7 +465,7 @@ def describe_for_storage(dataset: Dataset) -> dict[str, Any]:
     return about
 
 
-def _config_json(config: Any) -> dict[str, Any]:
+def config_json(config: Any) -> dict[str, Any]:
     return {
         field.name: list(value) if isinstance(value := getattr(config, field.name), tuple) else value
         for field in dataclasses.fields(config)
