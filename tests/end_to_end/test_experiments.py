@@ -96,7 +96,7 @@ def test_list_names_all_and_their_cost(score):
     assert done.code == 0
     for name in EXPERIMENTS:
         assert name in done.out
-    assert "50 × 300,000" in done.out  # sweep-alpha in a day: 5 values, 2 data sets, 5 seeds
+    assert "50 × 300k" in done.out  # sweep-alpha in a day: 5 values, 2 data sets, 5 seeds
     assert "smoke" not in done.out
 
 

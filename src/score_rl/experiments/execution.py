@@ -25,6 +25,14 @@ FORMAT = 1
 Say = Callable[[str], None]
 
 
+def rounded(steps: int) -> str:
+    """1M, 300k, 300: short enough for a table of many columns."""
+    for unit, name in ((1_000_000, "M"), (1_000, "k")):
+        if steps >= unit and steps % unit == 0:
+            return f"{steps // unit}{name}"
+    return f"{steps:,}"
+
+
 def cost(experiment: Experiment, request: Request) -> str:
     """Runs × updates."""
     if experiment.cost is not None:
@@ -34,7 +42,7 @@ def cost(experiment: Experiment, request: Request) -> str:
     for run in asked:
         name = f"{run.run.algorithm}|{run.run.dataset}|{run.run.config}|{run.run.seed}"
         by_steps.setdefault(run.run.steps, set()).add(name)
-    return ", ".join(f"{len(runs)} × {steps:,}" for steps, runs in by_steps.items())
+    return ", ".join(f"{len(runs)} × {rounded(steps)}" for steps, runs in by_steps.items())
 
 
 def overview(experiments: Sequence[Experiment], request: Request) -> Table:

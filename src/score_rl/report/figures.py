@@ -241,6 +241,9 @@ def _shared_legend(figure: Any, axes: Any, columns: float) -> None:
         return
     longest = max(map(len, handles))
     across = max(1, min(len(handles), int(columns * 52 / (longest + 8))))
+    width, height = figure.get_size_inches()
+    more = max(0, math.ceil(len(handles) / across) - 3)  # lines that the height was not made for
+    figure.set_size_inches(width, height + 0.16 * more)
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=across, handlelength=2.2)
 
 
