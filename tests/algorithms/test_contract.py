@@ -100,7 +100,7 @@ def observations(rows=7, spread=1.0, seed=1):
     return np.random.default_rng(seed).normal(0, spread, (rows, OBSERVATIONS)).astype(np.float32)
 
 
-@pytest.fixture(params=[*NAMES, *VARIANTS])
+@pytest.fixture(params=[*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS)])
 def subject(request):
     return trained(request.param)
 

@@ -21,6 +21,7 @@ def measure(tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_methods_are_merged_into_one_file(measure):
     measure(speed.measure_methods, methods=("bc",), sizes=(1, 2))
     stored = measure(speed.measure_methods, methods=("td3-bc",), sizes=(1,))["methods"]
@@ -42,6 +43,7 @@ def test_a_model_based_method_is_timed_in_whole_cycles():
     assert fleet.turn() > 0
 
 
+@pytest.mark.slow
 def test_training_keeps_a_share_of_its_speed(measure):
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "updates": 20, "eval_every": 10}
     stored = measure(speed_fleet.measure_overlap, **options)["overlap"]
@@ -52,6 +54,7 @@ def test_training_keeps_a_share_of_its_speed(measure):
     assert stored["share_of_speed_kept"] == pytest.approx(without["seconds"] / with_judging["seconds"])
 
 
+@pytest.mark.slow
 def test_a_stretch_ends_in_time_and_is_continued(measure):
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "eval_every": 10}
     stored = measure(speed_fleet.measure_stretch, minutes=2 / 60, steps=100_000, **options)["stretch"]

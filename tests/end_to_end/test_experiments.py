@@ -36,7 +36,12 @@ def check(name, folder, scale):
     return result
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+# One of each kind in the fast tests, every name in all of them.
+FAST = ("main-table", "runtime", "uncertainty-map", "ablation-constraint", "sweep-beta", "false-correlation")
+NAMES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in EXPERIMENTS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_it_runs_and_says_what_it_shows(score, out, name):
     done = score("experiment", "run", name, "--scale", "smoke", "--out", out, "--quiet")
     assert done.code == 0, done.err

@@ -25,6 +25,7 @@ def runs_of(algorithm="score", datasets=(), seeds=range(12), **settings):
     return expand_runs(spec, get_algorithm(algorithm), datasets)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
     [
@@ -54,6 +55,7 @@ def test_a_fleet_that_fits_is_left_alone_without_compiling(monkeypatch):
     assert split_fleet(runs, 50, None, pytest.fail) == [runs]
 
 
+@pytest.mark.slow
 def test_parts_are_few_even_fit_and_keep_their_order():
     runs, said = runs_of(datasets=[recording(), recording("two", seed=1)], seeds=range(5)), []
     need = measured_need(runs[0], 50)

@@ -142,6 +142,7 @@ def fit_all(program, epochs, active=True):
     return jax.device_get(state), told
 
 
+@pytest.mark.slow
 def test_runs_are_fitted_alone_as_among_others_and_stop_one_by_one():
     """Data of different lengths: so are the epochs."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
@@ -273,7 +274,7 @@ def test_a_stage_is_measured_and_reused(train, capsys):
     same(first, again)
 
 
-@pytest.mark.parametrize("how", ["asked", "killed"])
+@pytest.mark.parametrize("how", ["asked", pytest.param("killed", marks=pytest.mark.slow)])
 def test_an_interrupted_stage_goes_on_to_the_same_bits(train, tmp_path, monkeypatch, how):
     undisturbed = train("undisturbed")
     for path in (tmp_path / "cache").rglob("*.safetensors"):

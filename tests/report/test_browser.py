@@ -13,6 +13,7 @@ from score_rl.cli import main
 from score_rl.data.catalogue import ready_replica
 from tests.end_to_end.conftest import SMALL
 
+pytestmark = pytest.mark.slow
 NASTY = """<script>alert(1)<img src=x>&"'"""
 DATASETS = ("replica:hopper-medium", "replica:walker2d-medium")
 
