@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from score_rl.nets.actor_critic import member, on_many, values, values_of_many
+from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic, chosen_arithmetic, product
 
 LOW = Arithmetic("bfloat16", emulated=True)
@@ -47,3 +49,21 @@ def test_the_choice_ends_with_its_block():
     with pytest.raises(RuntimeError, match="bfloat16"):
         fail()
     assert chosen_arithmetic() == Arithmetic()
+
+
+def test_critics_obey_it_and_other_networks_do_not():
+    net = Perceptron.init(jax.random.key(0), (5, 16, 16, 1), members=2)
+    s, a = jax.random.normal(jax.random.key(1), (8, 3)), jax.random.normal(jax.random.key(2), (4, 8, 2))
+    both = jnp.concatenate([s, a[0]], axis=1)
+
+    def critics():
+        return values(net, s, a[0]), values_of_many(net, s, a)
+
+    def others():
+        return net.members(both), member(net, 0)(both), on_many(member(net, 0), s, a)
+
+    plain = critics(), others()
+    with arithmetic(LOW):
+        low = critics(), others()
+    assert all((x != y).any() for x, y in zip(plain[0], low[0], strict=True))
+    assert all((x == y).all() for x, y in zip(plain[1], low[1], strict=True))

@@ -1,10 +1,12 @@
 """What actors and critics compute, the same in every method that has them."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets.perceptron import Perceptron, repeated
+from score_rl.nets.perceptron import Multiply, Perceptron, repeated
 from score_rl.nets.precision import product
 
 
@@ -28,19 +30,25 @@ def member(critics: Perceptron, number: int) -> Perceptron:
 
 
 def first_hidden(
-    net: Perceptron, shared: Float[Array, "batch shared"], varied: Float[Array, "samples batch varied"]
+    net: Perceptron,
+    shared: Float[Array, "batch shared"],
+    varied: Float[Array, "samples batch varied"],
+    multiply: Multiply = jnp.einsum,
 ) -> Float[Array, "samples batch width"]:
     """The first hidden layer on (s, x) for many x beside every s; the product with s is done once."""
     weight, bias, width = net.weights[0], net.biases[0], shared.shape[-1]
-    beside = product("bi,io->bo", shared, weight[:width]) + bias[None]
-    return jax.nn.relu(beside[None] + product("sbi,io->sbo", varied, weight[width:]))
+    beside = multiply("bi,io->bo", shared, weight[:width]) + bias[None]
+    return jax.nn.relu(beside[None] + multiply("sbi,io->sbo", varied, weight[width:]))
 
 
 def on_many(
-    net: Perceptron, shared: Float[Array, "batch shared"], varied: Float[Array, "samples batch varied"]
+    net: Perceptron,
+    shared: Float[Array, "batch shared"],
+    varied: Float[Array, "samples batch varied"],
+    multiply: Multiply = jnp.einsum,
 ) -> Float[Array, "samples batch fan_out"]:
     """The network on (s, x) for many x beside every s."""
-    return Perceptron(net.weights[1:], net.biases[1:])(first_hidden(net, shared, varied), multiply=product)
+    return Perceptron(net.weights[1:], net.biases[1:])(first_hidden(net, shared, varied, multiply), multiply=multiply)
 
 
 def values_of_many(
@@ -50,7 +58,9 @@ def values_of_many(
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state."""
     members = critics.weights[0].shape[0]
-    return jax.vmap(on_many)(critics, repeated(observations, members), repeated(actions, members))[..., 0]
+    return jax.vmap(partial(on_many, multiply=product))(
+        critics, repeated(observations, members), repeated(actions, members)
+    )[..., 0]
 
 
 def smoothed(

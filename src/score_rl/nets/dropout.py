@@ -3,6 +3,7 @@
 Every hidden unit is dropped with probability p and otherwise divided by 1 - p, in training and afterwards alike.
 """
 
+from functools import partial
 from typing import Literal
 
 import jax
@@ -38,7 +39,9 @@ def hidden_of(
 ) -> Float[Array, "members rows width"]:
     """The critics' first hidden layer, before any dropout; the rows are samples × batch."""
     members = critics.weights[0].shape[0]
-    hidden = jax.vmap(first_hidden)(critics, repeated(observations, members), repeated(actions, members))
+    hidden = jax.vmap(partial(first_hidden, multiply=product))(
+        critics, repeated(observations, members), repeated(actions, members)
+    )
     return hidden.reshape(hidden.shape[0], -1, hidden.shape[-1])
 
 

@@ -51,23 +51,24 @@ class Perceptron(eqx.Module):
         return multiply(f"{batch}i,io->{batch}o", x, weight) + _beside(bias, x.ndim)
 
     def members(
-        self, x: Float[Array, "batch fan_in"], activation: Activation = jax.nn.relu
+        self, x: Float[Array, "batch fan_in"], activation: Activation = jax.nn.relu, multiply: Multiply = jnp.einsum
     ) -> Float[Array, "members batch fan_out"]:
         """Every member on the same input."""
         x = repeated(x, self.weights[0].shape[0])
         layers = len(self.weights)
         for number, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = product("mbi,mio->mbo", x, weight) + bias[:, None, :]
+            x = multiply("mbi,mio->mbo", x, weight) + bias[:, None, :]
             if number < layers - 1:
                 x = activation(x)
         return x
 
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
-        """The only output of every member, ReLU between the layers; differentiable once."""
+        """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
+        once."""
         kernels = chosen_arithmetic().kernels
         if kernels is not None and fits(self.weights):
             return outputs(self.weights, self.biases, x, kernels)
-        return self.members(x)[..., 0]
+        return self.members(x, multiply=product)[..., 0]
 
 
 def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."]:
