@@ -74,6 +74,31 @@ def test_fleets_of_networks(monkeypatch):
     assert distance(slopes(kernels(SHAPES[0])), slopes(plain)) < 1e-5
 
 
+@pytest.mark.parametrize("how", SHAPES[1:3])
+def test_the_gradient_by_the_input_alone(how, monkeypatch):
+    monkeypatch.setattr(fused, "DTYPE", jnp.float32)
+    net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
+
+    def slope(function):
+        return jax.grad(lambda x: (function(net, x).min(axis=0) ** 3).sum())(x)
+
+    assert distance(slope(kernels(how)), slope(plain)) < 1e-5
+
+
+@pytest.mark.parametrize("runs", [1, 75])
+def test_they_are_accepted_for_a_gpu(runs):
+    """As far as that goes without one: Pallas translates them for Triton."""
+    net, x = network(256), jnp.ones((256, INPUTS))
+
+    def everything(net, x):
+        function = kernels(shape_for(runs))
+        by_parameters = jax.grad(lambda net: function(net, x).sum())(net)
+        return by_parameters, jax.grad(lambda x: function(net, x).min(axis=0).sum())(x), function(net, x)
+
+    lowered = jax.jit(everything).trace(net, x).lower(lowering_platforms=("cuda",))
+    assert lowered.as_text().count("custom_call @__gpu") == 4
+
+
 def test_only_networks_of_their_shape():
     assert fits(network(256).weights)
     assert not fits(network(96).weights)

@@ -5,10 +5,12 @@ of every layer travels through the GPU's memory, and each is a launch of its own
 some of one member's weights in shared memory and takes the rows past them tile by tile:
 
 - forward: both hidden layers and the output, q = w₃·relu(W₂·relu(W₁x + b₁) + b₂) + b₃. A program does some units of
-  the second layer and gives its share of q. The hidden layers are written only if a gradient will need them;
-- backward by the parameters: ∂L/∂(pre-activations) of both layers and the first layer's gradient. Its bias comes
-  with it: x has a column of ones. The second layer's are plain products and sums, left to the compiler;
-- backward by the input.
+  the second layer and gives its share of q. The hidden layers are written only if the parameters' gradient will need
+  them. For the gradient by the input the same pass gives ∂q/∂x = W₁·(W₂·(w₃ ∘ [h₂ > 0]) ∘ [h₁ > 0]), while the weights
+  are at hand: q is one number, so all that the loss can add is a factor, ∂L/∂q;
+- backward by the parameters: ∂L/∂(pre-activations) of both layers, the first layer's gradient, and the second's bias
+  and the third's weight. The first's bias comes with its weight: x has a column of ones. The second weight's is a
+  plain product, left to the compiler.
 
 Products take bfloat16 and sum in float32; parameters and gradients are float32. For two hidden layers of one width
 of 64, 128 or 256 (`fits`). The kernels are Pallas in its Triton dialect; `interpret` runs them anywhere, slowly, for
@@ -17,15 +19,17 @@ tests.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, BFloat16, Float
 
 DTYPE = jnp.bfloat16
+Mode = Literal["value", "slope", "keep"]  # q alone; also ∂q/∂x; also the hidden layers
 PART = 64  # hidden units per product: a weight is converted and kept in parts of so many
 
 
@@ -70,9 +74,9 @@ def _over_tiles(how: How, rows: int, step: Callable[[Any, Any], Any], start: Any
     return jax.lax.fori_loop(0, rows // how.rows, lambda i, carry: step(pl.ds(i * how.rows, how.rows), carry), start)
 
 
-def _forward_kernel(how: How, keep: bool, *refs: Any) -> None:
+def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
     """Some units of the second layer, all of the first; what every program computes, one of them writes."""
-    x_ref, w1_ref, b1_ref, w2_ref, b2_ref, w3_ref, q_ref, *kept = refs
+    x_ref, w1_ref, b1_ref, w2_ref, b2_ref, w3_ref, q_ref, *more = refs
     (rows, padded), (width, number) = x_ref.shape, w2_ref.shape
     parts = _parts(width)
     first = [(_first_weight(w1_ref, units, padded), b1_ref[units]) for units in parts]
@@ -80,17 +84,25 @@ def _forward_kernel(how: How, keep: bool, *refs: Any) -> None:
     b2, w3, writes = b2_ref[...], w3_ref[...], _is_first()
 
     def step(tile: Any, carry: None) -> None:
-        x = x_ref[tile, :]
+        x, layer = x_ref[tile, :], []
         total = jnp.zeros((how.rows, number), jnp.float32)
         for units, (w1, b1), w2 in zip(parts, first, second, strict=True):
             hidden = jnp.maximum(plt.dot(x, w1) + b1[None, :], 0).astype(DTYPE)
-            if keep:
-                _store_if(writes, kept[0], tile, units, hidden)
+            if mode == "keep":
+                _store_if(writes, more[0], tile, units, hidden)
+            layer.append(hidden)
             total += plt.dot(hidden, w2)
         hidden = jnp.maximum(total + b2[None, :], 0)
-        if keep:
-            kept[1][tile, :] = hidden.astype(DTYPE)
+        if mode == "keep":
+            more[1][tile, :] = hidden.astype(DTYPE)
         q_ref[tile] = jnp.sum(hidden * w3[None, :], axis=1)
+        if mode == "slope":
+            above = jnp.where(hidden > 0, w3[None, :], 0).astype(DTYPE)
+            slope = jnp.zeros((how.rows, padded), jnp.float32)
+            for hidden, (w1, _), w2 in zip(layer, first, second, strict=True):
+                below = jnp.where(hidden > 0, plt.dot(above, w2, trans_b=True), 0).astype(DTYPE)
+                slope += plt.dot(below, w1, trans_b=True)
+            more[0][tile, :] = slope
 
     _over_tiles(how, rows, step, None)
 
@@ -104,55 +116,32 @@ def _store_if(condition: Array, ref: Any, tile: Any, units: Any, value: Array) -
     plt.store(ref.at[tile, units], value, mask=jnp.broadcast_to(condition, value.shape))
 
 
-def _pulled_back(
-    second: list[Array],
-    w3: list[Array],
-    h2_ref: Any,
-    tile: Any,
-    dq: Array,
-    store: Callable[[Any, Array], None] | None = None,
-) -> Array:
-    """(∂L/∂ pre-activation of the second layer)·W₂ᵀ, for some units of the first.
-
-    Each part is loaded just before its product: all of them at once would take more registers than there are.
-    """
-    total = jnp.zeros((dq.shape[0], second[0].shape[0]), jnp.float32)
-    for number, units in enumerate(_parts(h2_ref.shape[1])):
-        delta = jnp.where(h2_ref[tile, units] > 0, dq[:, None] * w3[number][None, :], 0).astype(DTYPE)
-        if store is not None:
-            store(units, delta)
-        total += plt.dot(delta, second[number], trans_b=True)
-    return total
-
-
 def _parameter_kernel(how: How, *refs: Any) -> None:
-    x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
-    parts, writes = _parts(w2_ref.shape[1]), _is_first()
-    second, w3 = [w2_ref[:, units].astype(DTYPE) for units in parts], [w3_ref[units] for units in parts]
+    """Each part of the second layer is loaded just before its product: all at once would take more registers than
+    there are."""
+    x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref, db2_ref, dw3_ref = refs
+    (units, width), writes = w2_ref.shape, _is_first()
+    parts = _parts(width)
+    second, w3 = [w2_ref[:, part].astype(DTYPE) for part in parts], [w3_ref[part] for part in parts]
 
-    def step(tile: Any, total: Array) -> Array:
-        def store(units: Any, delta: Array) -> None:
-            _store_if(writes, delta_ref, tile, units, delta)
+    def step(tile: Any, totals: Any) -> Any:
+        dw1, sums = totals
+        dq, pulled, more = dq_ref[tile], jnp.zeros((how.rows, units), jnp.float32), []
+        for part, weight, slope, (db2, dw3) in zip(parts, second, w3, sums, strict=True):
+            h2 = h2_ref[tile, part]
+            delta = jnp.where(h2 > 0, dq[:, None] * slope[None, :], 0)
+            more.append((db2 + jnp.sum(delta, axis=0), dw3 + jnp.sum(h2.astype(jnp.float32) * dq[:, None], axis=0)))
+            _store_if(writes, delta_ref, tile, part, delta.astype(DTYPE))
+            pulled += plt.dot(delta.astype(DTYPE), weight, trans_b=True)
+        below = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
+        return dw1 + plt.dot(x_ref[tile, :], below, trans_a=True), tuple(more)
 
-        pulled = _pulled_back(second, w3, h2_ref, tile, dq_ref[tile], store)
-        delta = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
-        return total + plt.dot(x_ref[tile, :], delta, trans_a=True)
-
-    dw1_ref[...] = _over_tiles(how, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
-
-
-def _input_kernel(how: How, *refs: Any) -> None:
-    w1_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, dx_ref = refs
-    parts = _parts(w2_ref.shape[1])
-    first = _first_weight(w1_ref, pl.ds(0, w1_ref.shape[1]), dx_ref.shape[1])
-    second, w3 = [w2_ref[:, units].astype(DTYPE) for units in parts], [w3_ref[units] for units in parts]
-
-    def step(tile: Any, carry: None) -> None:
-        pulled = _pulled_back(second, w3, h2_ref, tile, dq_ref[tile])
-        delta = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
-        dx_ref[tile, :] = plt.dot(delta, first, trans_b=True)
-
-    _over_tiles(how, dx_ref.shape[0], step, None)
+    none = jnp.zeros(PART, jnp.float32)
+    start = jnp.zeros(dw1_ref.shape, jnp.float32), tuple((none, none) for _ in parts)
+    dw1_ref[...], sums = _over_tiles(how, x_ref.shape[0], step, start)
+    for part, (db2, dw3) in zip(parts, sums, strict=True):
+        plt.store(db2_ref.at[part], db2, mask=jnp.broadcast_to(writes, db2.shape))
+        plt.store(dw3_ref.at[part], dw3, mask=jnp.broadcast_to(writes, dw3.shape))
 
 
 # -- calling them ----------------------------------------------------------------------------------------------------
@@ -198,6 +187,10 @@ class _Plan:
         """What a program adds to a sum over groups of rows."""
         return pl.BlockSpec((None, None, rows, self.units), lambda member, group, units: (group, member, 0, units))
 
+    def share_of_sums(self, columns: int) -> pl.BlockSpec:
+        """What a group of rows adds to a sum over rows."""
+        return pl.BlockSpec((None, None, columns), lambda member, group, units: (group, member, 0))
+
     def call(self, kernel: Callable[..., None], ins: list[Any], outs: list[Any], *operands: Array) -> list[Array]:
         options: dict[str, Any] = {"interpret": True} if self.how.interpret else {}
         if not self.how.interpret:
@@ -224,59 +217,81 @@ def _summed(shares: Float[Array, "number *rest"]) -> Float[Array, "*rest"]:  # n
     return shares[0] if shares.shape[0] == 1 else shares.sum(axis=0)
 
 
-def _forward(how: How, weights: Any, biases: Any, x: Array, keep: bool) -> list[Array]:
+def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[Array]:
     w1, w2, w3 = weights
     (members, inputs, width), (rows, padded) = w1.shape, x.shape
     plan = _Plan(how, members, rows, width)
     ins = [plan.rows(padded), plan.member(inputs, width), plan.member(width), plan.some_columns(width)]
     ins += [plan.some_columns(), plan.some_columns()]
     outs: list[Any] = [((plan.shares, members, rows), jnp.float32, plan.share_of_rows())]
-    if keep:
+    if mode == "slope":
+        outs += [((plan.shares, members, rows, padded), jnp.float32, plan.share_of_rows(padded))]
+    if mode == "keep":
         hidden = (members, rows, width)
         outs += [(hidden, DTYPE, plan.member_rows(width)), (hidden, DTYPE, plan.some_units_of_rows())]
     operands = (x, w1, biases[0], w2, biases[1], w3[..., 0])
-    q, *kept = plan.call(partial(_forward_kernel, how, keep), ins, outs, *operands)
-    return [_summed(q) + biases[2], *kept]
+    q, *more = plan.call(partial(_forward_kernel, how, mode), ins, outs, *operands)
+    return [_summed(q) + biases[2], *more]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _outputs(how: How, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
-    return _forward(how, weights, biases, _prepared(how, x), False)[0][:, : x.shape[0]]
+    return _forward(how, weights, biases, _prepared(how, x), "value")[0][:, : x.shape[0]]
 
 
-def _outputs_forward(how: How, weights: Any, biases: Any, x: Array) -> tuple[Array, Any]:
+class _Kept(NamedTuple):
+    """What the gradient by the parameters needs."""
+
+    x: BFloat16[Array, "rows padded"]
+    h1: BFloat16[Array, "members rows width"]
+    h2: BFloat16[Array, "members rows width"]
+
+
+def _is_argument(leaf: Any) -> bool:
+    return isinstance(leaf, CustomVJPPrimal)
+
+
+def _outputs_forward(how: How, *arguments: Any) -> tuple[Array, Any]:
+    weights, biases, x = jax.tree.map(lambda leaf: leaf.value, arguments, is_leaf=_is_argument)
+    by_parameters = any(leaf.perturbed for leaf in jax.tree.leaves(arguments[:2], is_leaf=_is_argument))
     prepared = _prepared(how, x)
-    q, h1, h2 = _forward(how, weights, biases, prepared, True)
-    return q[:, : x.shape[0]], (weights, x.shape, prepared, h1, h2)
+    q, *more = _forward(how, weights, biases, prepared, "keep" if by_parameters else "slope")
+    return q[:, : x.shape[0]], (weights, x.shape, _Kept(prepared, *more) if by_parameters else more[0])
 
 
-def _outputs_backward(how: How, saved: Any, dq: Float[Array, "members rows"]) -> tuple[Any, Any, Array]:
-    (w1, w2, w3), (number, inputs), x, h1, h2 = saved
-    members, rows, width = h1.shape
-    padded, plan = x.shape[1], _Plan(how, members, rows, width)
+def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
+    (w1, w2, w3), (number, inputs), more = saved
+    members, _, width = w1.shape
+    if isinstance(dq, SymbolicZero):
+        dq = jnp.zeros((members, number))
+    if not isinstance(more, _Kept):
+        return None, None, jnp.einsum("mb,smbi->bi", dq, more[:, :, :number, :inputs])
+    x, h1, h2 = more
+    rows, padded = x.shape
+    plan = _Plan(how, members, rows, width)
     dq_rows = jnp.pad(dq, ((0, 0), (0, rows - number)))
-    hidden = plan.member_rows(width)
-    above = [plan.some_rows(width), plan.member(width), plan.some_units_of_rows(), hidden, plan.member_rows()]
-    operands = (w2, w3[..., 0], h1, h2, dq_rows)
+    hidden, sums = plan.member_rows(width), plan.share_of_sums(width)
+    ins = [plan.rows(padded), plan.some_rows(width), plan.member(width), plan.some_units_of_rows(), hidden]
     outs = [
         ((members, rows, width), DTYPE, hidden),
         ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
+        ((how.groups, members, width), jnp.float32, sums),
+        ((how.groups, members, width), jnp.float32, sums),
     ]
-    delta, shares = plan.call(partial(_parameter_kernel, how), [plan.rows(padded), *above], outs, x, *operands)
-    first = _summed(shares)
+    operands = (x, w2, w3[..., 0], h1, h2, dq_rows)
+    delta, *shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows()], outs, *operands)
+    first, db2, dw3 = map(_summed, shares)
     # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
     dw2 = jnp.einsum("mbi,mbo->mio", h1, delta, preferred_element_type=DTYPE).astype(jnp.float32)
-    db2 = delta.astype(jnp.float32).sum(axis=1)
-    dw3 = (h2.astype(jnp.float32) * dq_rows[..., None]).sum(axis=1)
-    # Whichever of the two gradients nobody asked for, the compiler leaves out.
-    outs = [((plan.shares, members, rows, padded), jnp.float32, plan.share_of_rows(padded))]
-    (dx,) = plan.call(partial(_input_kernel, how), [plan.some_columns(inputs), *above], outs, w1, *operands)
+    # By the input as well: no method asks for both, and then the compiler leaves this out.
+    below = jnp.where(h1 > 0, jnp.einsum("mbo,mio->mbi", delta, w2.astype(DTYPE)), 0)
+    dx = jnp.einsum("mbo,mio->bi", below.astype(jnp.float32), w1)[:number]
     d_weights = (first[:, :inputs], dw2, dw3[..., None])
     d_biases = (first[:, inputs], db2, dq.sum(axis=1, keepdims=True))
-    return d_weights, d_biases, dx.sum(axis=(0, 1))[:number, :inputs]
+    return d_weights, d_biases, dx
 
 
-_outputs.defvjp(_outputs_forward, _outputs_backward)
+_outputs.defvjp(_outputs_forward, _outputs_backward, symbolic_zeros=True)
 
 
 def outputs(
