@@ -1,4 +1,8 @@
-"""A fleet's policies outside the training program: on the host's CPU, while the device trains on."""
+"""A fleet's policies outside the training program: on the host's CPU, while the device trains on.
+
+Policies that weigh a hundred candidates for every action (BCQ's way) would keep a CPU busy for longer than training
+takes: they act on the training device, and training waits meanwhile.
+"""
 
 import threading
 from collections.abc import Callable, Collection
@@ -14,6 +18,7 @@ from score_rl.fleet.spec import ExperimentSpec
 from score_rl.fleet.store import Row
 from score_rl.judge.rollouts import Judgement, episode_generators, judge_in_groups
 
+COSTLY = 3e7  # operations for one action above which it is chosen on the training device; a plain actor needs 3e5
 Act = Callable[[np.ndarray], np.ndarray]
 
 
@@ -25,7 +30,7 @@ def host_device() -> jax.Device:
         return jax.local_devices()[0]
 
 
-def batched_act(algorithm: Algorithm) -> Callable[..., Any]:
+def batched_act(algorithm: Algorithm) -> Any:
     """Observations and actions in the environment's units; policies, settings and treatments stacked."""
 
     def act(config: Any, treatment: Treatment, policy: Any, observations: Any) -> Any:
@@ -34,9 +39,22 @@ def batched_act(algorithm: Algorithm) -> Callable[..., Any]:
     return jax.jit(jax.vmap(act))
 
 
-def place(tree: Any, chosen: Collection[int]) -> Any:
-    """These runs of a stacked tree, on the CPU."""
-    return jax.device_put(jax.tree.map(lambda leaf: leaf[np.asarray(chosen)], tree), host_device())
+def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
+    """These runs of a stacked tree, on a device."""
+    return jax.device_put(jax.tree.map(lambda leaf: leaf[np.asarray(chosen)], tree), device)
+
+
+def operations_per_action(program: FleetProgram) -> float:
+    """Of one run's policy, as the compiler counts them."""
+
+    def alone(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), tree)
+
+    policy = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
+    seen = jax.ShapeDtypeStruct((1, 1, program.shapes.observation), np.float32)
+    fixed = (program.inputs.config, program.inputs.treatment)
+    lowered = batched_act(program.algorithm).lower(*map(alone, fixed), alone(policy), seen)
+    return float((lowered.cost_analysis() or {}).get("flops", 0.0))
 
 
 class FleetActor:
@@ -45,6 +63,9 @@ class FleetActor:
     def __init__(self, program: FleetProgram, spec: ExperimentSpec) -> None:
         self.runs, self.spec = program.runs, spec
         self._act = batched_act(program.algorithm)
+        trains_on = program.mesh.devices.flat[0]
+        self.waits = trains_on.platform != "cpu" and operations_per_action(program) > COSTLY  # training, for judgements
+        self._device = trains_on if self.waits else host_device()
         self._fixed = jax.device_get((program.inputs.config, program.inputs.treatment))
         self._cancelled = threading.Event()
         environments = [spec.environment or run.dataset.environment for run in self.runs]
@@ -79,7 +100,7 @@ class FleetActor:
         self, environment: str, policies: Any, places: list[int], names: list[str], step: int, episodes: int
     ) -> Judgement:
         def act_of(group: slice) -> Act:
-            (config, treatment), chosen = (place(tree, places[group]) for tree in (self._fixed, policies))
+            (config, treatment), chosen = (place(tree, places[group], self._device) for tree in (self._fixed, policies))
             return lambda observations: np.asarray(self._act(config, treatment, chosen, observations))
 
         return judge_in_groups(

@@ -153,6 +153,10 @@ class FleetTrainer:
         saved_at, length = time.monotonic(), self.spec.log_every
         first = step
         while step < self.spec.steps:
+            if self.actor.waits and window is not None and window.policies is not None:
+                self._deal_with(window)
+                self._drain()
+                window = None
             began = time.perf_counter()
             state, metrics = self.program.advance(state, step, length)
             if window is not None:

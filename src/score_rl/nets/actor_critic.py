@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from score_rl.nets.fused import fits
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
-from score_rl.nets.precision import product
+from score_rl.nets.precision import chosen_arithmetic, product
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -58,6 +59,9 @@ def values_of_many(
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state."""
     members = critics.weights[0].shape[0]
+    if chosen_arithmetic().kernels is not None and fits(critics.weights):
+        every = jnp.concatenate([repeated(observations, actions.shape[0]), actions], axis=-1)
+        return critics.scalars(every.reshape(-1, every.shape[-1])).reshape(members, *actions.shape[:2])
     return jax.vmap(partial(on_many, multiply=product))(
         critics, repeated(observations, members), repeated(actions, members)
     )[..., 0]
