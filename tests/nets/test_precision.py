@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from score_rl.nets.actor_critic import member, on_many, values, values_of_many
-from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.perceptron import Perceptron, aligned
 from score_rl.nets.precision import Arithmetic, arithmetic, chosen_arithmetic, product
 
 LOW = Arithmetic("bfloat16", emulated=True)
@@ -67,3 +67,20 @@ def test_critics_obey_it_and_other_networks_do_not():
         low = critics(), others()
     assert all((x != y).any() for x, y in zip(plain[0], low[0], strict=True))
     assert all((x == y).all() for x, y in zip(plain[1], low[1], strict=True))
+
+
+def test_wider_layers_for_a_device_compute_the_same():
+    net = Perceptron.init(jax.random.key(0), (5, 30, 50, 3))
+    x = jax.random.normal(jax.random.key(1), (7, 5))
+
+    def both(net):
+        return (aligned(net)(x) ** 2).sum()
+
+    assert aligned(net) is net  # where nothing is asked, nothing is done
+    expected, slopes = jax.value_and_grad(both)(net)
+    with arithmetic(Arithmetic(multiple=16)):
+        assert [weight.shape for weight in aligned(net).weights] == [(5, 32), (32, 64), (64, 3)]
+        value, padded_slopes = jax.value_and_grad(both)(net)
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    for one, other in zip(jax.tree.leaves(padded_slopes), jax.tree.leaves(slopes), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)

@@ -21,6 +21,7 @@ from score_rl.nets.fused import shape_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
 
 RUNS = "runs"  # the mesh axis
+ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
 
 
@@ -230,9 +231,9 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
 
 def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic:
     """For so many runs on each device of a kind."""
-    if precision == "float32":
-        return Arithmetic()
-    return Arithmetic(precision, shape_for(runs) if platform == "gpu" else None, emulated=platform == "cpu")
+    if platform == "gpu":
+        return Arithmetic(precision, shape_for(runs) if precision == "bfloat16" else None, multiple=ALIGNED_WIDTH)
+    return Arithmetic(precision, emulated=precision == "bfloat16")
 
 
 class FleetProgram:

@@ -8,9 +8,8 @@ some of one member's weights in shared memory and takes the rows past them tile 
   the second layer and gives its share of q. The hidden layers are written only if the parameters' gradient will need
   them. For the gradient by the input the same pass gives ∂q/∂x = W₁·(W₂·(w₃ ∘ [h₂ > 0]) ∘ [h₁ > 0]), while the weights
   are at hand: q is one number, so all that the loss can add is a factor, ∂L/∂q;
-- backward by the parameters: ∂L/∂(pre-activations) of both layers, the first layer's gradient, and the second's bias
-  and the third's weight. The first's bias comes with its weight: x has a column of ones. The second weight's is a
-  plain product, left to the compiler.
+- backward by the parameters: ∂L/∂(pre-activations) of both layers and the first layer's gradient. Its bias comes
+  with it: x has a column of ones. The second layer's are plain products and sums, left to the compiler.
 
 Products take bfloat16 and sum in float32; parameters and gradients are float32. For two hidden layers of one width
 of 64, 128 or 256 (`fits`). The kernels are Pallas in its Triton dialect; `interpret` runs them anywhere, slowly, for
@@ -118,30 +117,22 @@ def _store_if(condition: Array, ref: Any, tile: Any, units: Any, value: Array) -
 
 def _parameter_kernel(how: How, *refs: Any) -> None:
     """Each part of the second layer is loaded just before its product: all at once would take more registers than
-    there are."""
-    x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref, db2_ref, dw3_ref = refs
+    there are. For the same reason the sums over rows are not formed here."""
+    x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
     (units, width), writes = w2_ref.shape, _is_first()
     parts = _parts(width)
     second, w3 = [w2_ref[:, part].astype(DTYPE) for part in parts], [w3_ref[part] for part in parts]
 
-    def step(tile: Any, totals: Any) -> Any:
-        dw1, sums = totals
-        dq, pulled, more = dq_ref[tile], jnp.zeros((how.rows, units), jnp.float32), []
-        for part, weight, slope, (db2, dw3) in zip(parts, second, w3, sums, strict=True):
-            h2 = h2_ref[tile, part]
-            delta = jnp.where(h2 > 0, dq[:, None] * slope[None, :], 0)
-            more.append((db2 + jnp.sum(delta, axis=0), dw3 + jnp.sum(h2.astype(jnp.float32) * dq[:, None], axis=0)))
-            _store_if(writes, delta_ref, tile, part, delta.astype(DTYPE))
-            pulled += plt.dot(delta.astype(DTYPE), weight, trans_b=True)
+    def step(tile: Any, total: Array) -> Array:
+        dq, pulled = dq_ref[tile], jnp.zeros((how.rows, units), jnp.float32)
+        for part, weight, slope in zip(parts, second, w3, strict=True):
+            delta = jnp.where(h2_ref[tile, part] > 0, dq[:, None] * slope[None, :], 0).astype(DTYPE)
+            _store_if(writes, delta_ref, tile, part, delta)
+            pulled += plt.dot(delta, weight, trans_b=True)
         below = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
-        return dw1 + plt.dot(x_ref[tile, :], below, trans_a=True), tuple(more)
+        return total + plt.dot(x_ref[tile, :], below, trans_a=True)
 
-    none = jnp.zeros(PART, jnp.float32)
-    start = jnp.zeros(dw1_ref.shape, jnp.float32), tuple((none, none) for _ in parts)
-    dw1_ref[...], sums = _over_tiles(how, x_ref.shape[0], step, start)
-    for part, (db2, dw3) in zip(parts, sums, strict=True):
-        plt.store(db2_ref.at[part], db2, mask=jnp.broadcast_to(writes, db2.shape))
-        plt.store(dw3_ref.at[part], dw3, mask=jnp.broadcast_to(writes, dw3.shape))
+    dw1_ref[...] = _over_tiles(how, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
 
 
 # -- calling them ----------------------------------------------------------------------------------------------------
@@ -186,10 +177,6 @@ class _Plan:
     def share_of_columns(self, rows: int) -> pl.BlockSpec:
         """What a program adds to a sum over groups of rows."""
         return pl.BlockSpec((None, None, rows, self.units), lambda member, group, units: (group, member, 0, units))
-
-    def share_of_sums(self, columns: int) -> pl.BlockSpec:
-        """What a group of rows adds to a sum over rows."""
-        return pl.BlockSpec((None, None, columns), lambda member, group, units: (group, member, 0))
 
     def call(self, kernel: Callable[..., None], ins: list[Any], outs: list[Any], *operands: Array) -> list[Array]:
         options: dict[str, Any] = {"interpret": True} if self.how.interpret else {}
@@ -270,19 +257,19 @@ def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
     rows, padded = x.shape
     plan = _Plan(how, members, rows, width)
     dq_rows = jnp.pad(dq, ((0, 0), (0, rows - number)))
-    hidden, sums = plan.member_rows(width), plan.share_of_sums(width)
+    hidden = plan.member_rows(width)
     ins = [plan.rows(padded), plan.some_rows(width), plan.member(width), plan.some_units_of_rows(), hidden]
     outs = [
         ((members, rows, width), DTYPE, hidden),
         ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
-        ((how.groups, members, width), jnp.float32, sums),
-        ((how.groups, members, width), jnp.float32, sums),
     ]
     operands = (x, w2, w3[..., 0], h1, h2, dq_rows)
-    delta, *shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows()], outs, *operands)
-    first, db2, dw3 = map(_summed, shares)
+    delta, shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows()], outs, *operands)
+    first = _summed(shares)
     # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
     dw2 = jnp.einsum("mbi,mbo->mio", h1, delta, preferred_element_type=DTYPE).astype(jnp.float32)
+    db2 = delta.astype(jnp.float32).sum(axis=1)
+    dw3 = (h2.astype(jnp.float32) * dq_rows[..., None]).sum(axis=1)
     # By the input as well: no method asks for both, and then the compiler leaves this out.
     below = jnp.where(h1 > 0, jnp.einsum("mbo,mio->mbi", delta, w2.astype(DTYPE)), 0)
     dx = jnp.einsum("mbo,mio->bi", below.astype(jnp.float32), w1)[:number]

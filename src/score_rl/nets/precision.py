@@ -24,6 +24,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 class Arithmetic(NamedTuple):
     precision: Precision = "float32"
     kernels: How | None = None  # where the ensemble kernels of `fused` are to be used, and in which shape
+    multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
     emulated: bool = False  # round to bfloat16 but multiply in float32: CPUs' libraries lack some of the products
 
 

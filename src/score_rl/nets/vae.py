@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.nets.actor_critic import on_many
-from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.perceptron import Perceptron, aligned
 
 LOG_STD_RANGE = (-4.0, 15.0)  # "for numerical stability" (BCQ's published code)
 LATENT_BOUND = 0.5  # latents drawn for a decoding are clipped to ±0.5 (BCQ's published code)
@@ -42,7 +42,7 @@ class ActionVAE(eqx.Module):
         self, observations: Float[Array, "batch observation"], latents: Float[Array, "samples batch latent"]
     ) -> Float[Array, "samples batch action"]:
         """Actions before their tanh, many in each state."""
-        return on_many(self.decoder, observations, latents)
+        return on_many(aligned(self.decoder), observations, latents)
 
     def propose(
         self, observations: Float[Array, "batch observation"], noise: Float[Array, "samples batch latent"]
@@ -59,7 +59,7 @@ def vae_loss(
     kl_weight: Float[Array, ""] | float,
 ) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
     """`noise` is standard normal."""
-    mean, log_std = jnp.split(vae.encoder(jnp.concatenate([observations, actions], axis=-1)), 2, axis=-1)
+    mean, log_std = jnp.split(aligned(vae.encoder)(jnp.concatenate([observations, actions], axis=-1)), 2, axis=-1)
     log_std = jnp.clip(log_std, *LOG_STD_RANGE)
     std = jnp.exp(log_std)
     decoded = jnp.tanh(vae.decode(observations, (mean + std * noise)[None])[0])
