@@ -18,6 +18,7 @@ from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet.compilation import compiler_options
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import shape_for
+from score_rl.nets.layers import tiles_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
 
 RUNS = "runs"  # the mesh axis
@@ -232,7 +233,9 @@ def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic
     """For so many runs on each device of a kind."""
     if precision == "float32":
         return Arithmetic()
-    return Arithmetic(precision, shape_for(runs) if platform == "gpu" else None, emulated=platform == "cpu")
+    if platform == "gpu":
+        return Arithmetic(precision, shape_for(runs), tiles_for(runs))
+    return Arithmetic(precision, emulated=platform == "cpu")
 
 
 class FleetProgram:

@@ -6,8 +6,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from score_rl.nets import layers
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
-from score_rl.nets.precision import product
+from score_rl.nets.precision import chosen_arithmetic, product
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -56,8 +57,13 @@ def values_of_many(
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members samples batch"]:
-    """Q_i(s, a) of every critic for many actions in each state."""
-    members = critics.weights[0].shape[0]
+    """Q_i(s, a) of every critic for many actions in each state; differentiable once."""
+    members, tiles = critics.weights[0].shape[0], chosen_arithmetic().layers
+    if tiles is not None and layers.fits(critics.weights):
+        # Each state beside each of its actions: small, and the same for all members.
+        inputs = jnp.concatenate([repeated(observations, actions.shape[0]), actions], axis=-1)
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        return layers.outputs(critics.weights, critics.biases, rows, tiles).reshape(members, *actions.shape[:2])
     return jax.vmap(partial(on_many, multiply=product))(
         critics, repeated(observations, members), repeated(actions, members)
     )[..., 0]
