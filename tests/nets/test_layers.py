@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 import score_rl.nets.layers as layers
 from score_rl.nets.actor_critic import values, values_of_many
@@ -97,8 +98,9 @@ def test_only_networks_of_their_shape():
 
 def test_sums_are_cut_into_equal_parts():
     assert layers._parts(124, 4) == 4
-    assert layers._parts(124, 5) == 31
-    assert layers._parts(80, 6) == 8
+    assert layers._parts(124, 5) == 4
+    assert layers._parts(124, 20) == 31
+    assert layers._parts(80, 6) == 5
     assert layers._parts(4, 100) == 1
     assert layers._parts(7, 2) == 1
     assert tiles_for(1).programs > tiles_for(9).programs > tiles_for(1_000).programs == 1
@@ -128,6 +130,7 @@ def test_slopes_by_states_and_actions(monkeypatch):
     assert distance(chosen, slopes()) < 1e-5
 
 
+@pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize(
     "tiles", [Tiles(), Tiles(units=256, stages=4), Tiles(rows=64, units=64, warps=4), tiles_for(9)]
 )
@@ -142,5 +145,7 @@ def test_they_can_be_lowered_for_gpus(tiles, members, rows, inputs):
     )
     fleet = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), shapes)
     slopes = jax.grad(lambda net, x: kernels(tiles)(net, x).sum(), argnums=(0, 1))
-    lowered = jax.jit(jax.vmap(slopes)).trace(*fleet).lower(lowering_platforms=("cuda",))
+    gpu = AbstractDevice("NVIDIA H200", None, "gpu")
+    with use_abstract_mesh(AbstractMesh((1,), ("device",), abstract_device=gpu)):
+        lowered = jax.jit(jax.vmap(slopes)).trace(*fleet).lower(lowering_platforms=("cuda",))
     assert lowered.as_text().count("triton") == 9  # three forward, two and one back, three gradients of weights

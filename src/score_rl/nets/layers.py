@@ -68,66 +68,55 @@ def _sum_of_steps(length: int, product: Callable[[Any], Array]) -> Array:
     return jax.lax.fori_loop(0, length // step, lambda i, total: total + product(pl.ds(i * step, step)), total)
 
 
-def _last_slope(hidden: Array, dq: Array, w: Array) -> Array:
-    """∂L/∂ pre-activation of the last hidden layer."""
-    return jnp.where(hidden > 0, dq[:, None] * w[None, :], 0).astype(DTYPE)
+def _where_active(hidden: Array, value: Array) -> Array:
+    return jnp.where(hidden > 0, value.astype(DTYPE), jnp.zeros((), DTYPE))
 
 
-def _forward_kernel(last: bool, *refs: Any) -> None:
+def _layer_kernel(last: bool, *refs: Any) -> None:
     x_ref, w_ref, b_ref, *rest = refs
     total = _sum_of_steps(w_ref.shape[0], lambda part: plt.dot(x_ref[:, part], w_ref[part, :]))
     hidden = jnp.maximum(total + b_ref[...][None, :], 0)
-    if last:
-        out_ref, q_ref, *kept = rest
-        q_ref[...] = jnp.sum(hidden * out_ref[...][None, :], axis=1)
-    else:
-        kept = rest
+    out_ref, q_ref, *kept = rest if last else (None, None, *rest)
     if kept:
         kept[0][...] = hidden.astype(DTYPE)
+    if last:
+        q_ref[...] = jnp.sum(hidden * out_ref[...][None, :], axis=1)
 
 
 def _pull_kernel(last: bool, masked: bool, *refs: Any) -> None:
-    """δ·Wᵀ, and what the ReLU below makes of it."""
+    """δ·Wᵀ, and what the ReLU below makes of it. For the last layer dq·(h > 0)·(w·W)ᵀ."""
+    above_ref, w_ref, *rest = refs
     if last:
-        h_ref, dq_ref, out_ref, w_ref, *rest = refs
-        dq = dq_ref[...]
+        dq_ref, *rest = rest
 
-        def slope(part: Any) -> Array:
-            return _last_slope(h_ref[:, part], dq, out_ref[part])
+    def product(part: Any) -> Array:
+        above = above_ref[:, part]
+        slope = _where_active(above, jnp.ones(())) if last else above
+        return plt.dot(slope, w_ref[:, part], trans_b=True)
 
-    else:
-        slope_ref, w_ref, *rest = refs
-
-        def slope(part: Any) -> Array:
-            return slope_ref[:, part]
-
-    total = _sum_of_steps(w_ref.shape[1], lambda part: plt.dot(slope(part), w_ref[:, part], trans_b=True))
+    total = _sum_of_steps(w_ref.shape[1], product)
     if not masked:
-        rest[0][...] = total
+        rest[0][...] = total * dq_ref[...][:, None] if last else total
         return
     below_ref, delta_ref, bias_ref = rest
     delta = jnp.where(below_ref[...] > 0, total, 0)
+    if last:
+        delta = delta * dq_ref[...][:, None]
     delta_ref[...] = delta.astype(DTYPE)
     bias_ref[...] = jnp.sum(delta, axis=0)
 
 
 def _weight_kernel(last: bool, *refs: Any) -> None:
-    """h_belowᵀ·δ over some rows."""
-    if last:
-        below_ref, h_ref, dq_ref, out_ref, share_ref = refs
-        w = out_ref[...]
+    """h_belowᵀ·δ over some rows. For the last layer (h_belowᵀ·(dq·(h > 0)))·w."""
+    below_ref, above_ref, *rest, share_ref = refs
 
-        def slope(part: Any) -> Array:
-            return _last_slope(h_ref[part, :], dq_ref[part], w)
+    def product(part: Any) -> Array:
+        above = above_ref[part, :]
+        slope = _where_active(above, rest[0][part][:, None]) if last else above
+        return plt.dot(below_ref[part, :], slope, trans_a=True)
 
-    else:
-        below_ref, slope_ref, share_ref = refs
-
-        def slope(part: Any) -> Array:
-            return slope_ref[part, :]
-
-    rows = below_ref.shape[0]
-    share_ref[...] = _sum_of_steps(rows, lambda part: plt.dot(below_ref[part, :], slope(part), trans_a=True))
+    total = _sum_of_steps(below_ref.shape[0], product)
+    share_ref[...] = total * rest[1][...][None, :] if last else total
 
 
 # -- calling them ----------------------------------------------------------------------------------------------------
@@ -151,9 +140,9 @@ def _tile(width: int, most: int) -> int:
 
 
 def _parts(steps: int, wanted: int) -> int:
-    """Into how many equal parts so many steps are cut: as many as are wanted, or the next number that divides."""
+    """Into how many equal parts so many steps are cut: the number nearest to what is wanted of those that divide."""
     possible = [n for n in range(1, max(1, steps // FEWEST_STEPS) + 1) if steps % n == 0]
-    return next((n for n in possible if n >= wanted), possible[-1])
+    return min(possible, key=lambda n: max(n / wanted, wanted / n))
 
 
 def _call(
@@ -192,23 +181,22 @@ def _forward(tiles: Tiles, x: Array, weight: Array, bias: Array, last: Array | N
         spec = pl.BlockSpec((None, tiles.rows, units), lambda u, r, m: (m, r, u))
         outs.append(((members, rows, width), DTYPE, spec))
     grid = (shares, rows // tiles.rows, members)
-    results = _call(tiles, partial(_forward_kernel, last is not None), grid, ins, outs)
+    results = _call(tiles, partial(_layer_kernel, last is not None), grid, ins, outs)
     return results if last is None else [_summed(results[0]), *results[1:]]
 
 
 def _pull(tiles: Tiles, slope: Slope, weight: Array, below: Array | None) -> list[Array]:
     """δ of the layer below and its sum over rows; or, below the first layer, the slope by every member's input."""
-    members, width, fan_out = weight.shape
-    rows = slope.dq.shape[1] if isinstance(slope, _Last) else slope.shape[1]
-    units = _tile(width, tiles.units)
-    above = pl.BlockSpec((None, tiles.rows, fan_out), lambda u, r, m: (m, r, 0))
-    some = pl.BlockSpec((None, tiles.rows, units), lambda u, r, m: (m, r, u))
+    (members, width, fan_out), units = weight.shape, _tile(weight.shape[1], tiles.units)
     if isinstance(slope, _Last):
-        ins = [(slope.hidden, above), (slope.dq, pl.BlockSpec((None, tiles.rows), lambda u, r, m: (m, r)))]
-        ins.append((slope.w, pl.BlockSpec((None, fan_out), lambda u, r, m: (m, 0))))
-    else:
-        ins = [(slope, above)]
+        weight = (weight * slope.w[:, None, :]).astype(DTYPE)
+    above = slope.hidden if isinstance(slope, _Last) else slope
+    rows = above.shape[1]
+    some = pl.BlockSpec((None, tiles.rows, units), lambda u, r, m: (m, r, u))
+    ins = [(above, pl.BlockSpec((None, tiles.rows, fan_out), lambda u, r, m: (m, r, 0)))]
     ins.append((weight, pl.BlockSpec((None, units, fan_out), lambda u, r, m: (m, u, 0))))
+    if isinstance(slope, _Last):
+        ins.append((slope.dq, pl.BlockSpec((None, tiles.rows), lambda u, r, m: (m, r))))
     grid = (width // units, rows // tiles.rows, members)
     kernel = partial(_pull_kernel, isinstance(slope, _Last), below is not None)
     if below is None:
@@ -221,21 +209,19 @@ def _pull(tiles: Tiles, slope: Slope, weight: Array, below: Array | None) -> lis
 
 
 def _weight_gradient(tiles: Tiles, below: Array, slope: Slope) -> Float[Array, "members fan_in fan_out"]:
-    members, rows, fan_out = (slope.hidden if isinstance(slope, _Last) else slope).shape
-    fan_in = below.shape[-1]
+    above = slope.hidden if isinstance(slope, _Last) else slope
+    (members, rows, fan_out), fan_in = above.shape, below.shape[-1]
     tile_in, tile_out = _tile(fan_in, min(tiles.units, MOST_INPUTS)), _tile(fan_out, tiles.units)
     programs = members * (fan_in // tile_in) * (fan_out // tile_out)
     parts = _parts(rows // WIDTH, -(-tiles.programs // programs))
     group = rows // parts
     everyones = pl.BlockSpec((group, tile_in), lambda o, i, g, m: (g, i))
     own = pl.BlockSpec((None, group, tile_in), lambda o, i, g, m: (m, g, i))
-    above = pl.BlockSpec((None, group, tile_out), lambda o, i, g, m: (m, g, o))
     ins = [(below, everyones if below.ndim == 2 else own)]
+    ins.append((above, pl.BlockSpec((None, group, tile_out), lambda o, i, g, m: (m, g, o))))
     if isinstance(slope, _Last):
-        ins += [(slope.hidden, above), (slope.dq, pl.BlockSpec((None, group), lambda o, i, g, m: (m, g)))]
+        ins.append((slope.dq, pl.BlockSpec((None, group), lambda o, i, g, m: (m, g))))
         ins.append((slope.w, pl.BlockSpec((None, tile_out), lambda o, i, g, m: (m, o))))
-    else:
-        ins.append((slope, above))
     share = pl.BlockSpec((None, None, tile_in, tile_out), lambda o, i, g, m: (g, m, i, o))
     grid = (fan_out // tile_out, fan_in // tile_in, parts, members)
     kernel = partial(_weight_kernel, isinstance(slope, _Last))
