@@ -29,7 +29,7 @@ from jaxtyping import Array, BFloat16, Float
 DTYPE = jnp.bfloat16
 WIDTH = 64  # what a width is a multiple of, and the most of a sum that is loaded at once
 MOST_INPUTS = 128  # of a tile of a weight's gradient: 256 by 256 sums are more than the registers hold
-FEWEST_STEPS = 4  # of a sum over rows in one program: below that, writing its share costs more than the sum
+FEWEST_STEPS = 4  # of a sum over rows in one program: what it reads should outweigh the share it writes
 RESIDENT = 264  # programs that an H200 works on at once: two for each multiprocessor
 
 
