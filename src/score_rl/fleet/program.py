@@ -18,6 +18,7 @@ from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet.compilation import compiler_options
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import shape_for
+from score_rl.nets.layers import tiles_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
 
 RUNS = "runs"  # the mesh axis
@@ -231,9 +232,11 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
 
 def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic:
     """For so many runs on each device of a kind."""
-    if platform == "gpu":
-        return Arithmetic(precision, shape_for(runs) if precision == "bfloat16" else None, multiple=ALIGNED_WIDTH)
-    return Arithmetic(precision, emulated=precision == "bfloat16")
+    if platform != "gpu":
+        return Arithmetic(precision, emulated=precision == "bfloat16")
+    if precision == "float32":
+        return Arithmetic(multiple=ALIGNED_WIDTH)
+    return Arithmetic(precision, shape_for(runs), tiles_for(runs), ALIGNED_WIDTH)
 
 
 class FleetProgram:

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets.fused import fits
+from score_rl.nets import fused, layers
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
 from score_rl.nets.precision import chosen_arithmetic, product
 
@@ -57,11 +57,13 @@ def values_of_many(
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members samples batch"]:
-    """Q_i(s, a) of every critic for many actions in each state."""
-    members = critics.weights[0].shape[0]
-    if chosen_arithmetic().kernels is not None and fits(critics.weights):
-        every = jnp.concatenate([repeated(observations, actions.shape[0]), actions], axis=-1)
-        return critics.scalars(every.reshape(-1, every.shape[-1])).reshape(members, *actions.shape[:2])
+    """Q_i(s, a) of every critic for many actions in each state; differentiable once."""
+    members, chosen = critics.weights[0].shape[0], chosen_arithmetic()
+    few = chosen.kernels is not None and fused.fits(critics.weights)
+    if few or (chosen.layers is not None and layers.fits(critics.weights)):
+        # Each state beside each of its actions: small, and the same for all members.
+        inputs = jnp.concatenate([repeated(observations, actions.shape[0]), actions], axis=-1)
+        return critics.scalars(inputs.reshape(-1, inputs.shape[-1])).reshape(members, *actions.shape[:2])
     return jax.vmap(partial(on_many, multiply=product))(
         critics, repeated(observations, members), repeated(actions, members)
     )[..., 0]

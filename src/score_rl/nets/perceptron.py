@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets.fused import fits, outputs
+from score_rl.nets import fused, layers
 from score_rl.nets.precision import chosen_arithmetic, product
 
 Activation = Callable[[Array], Array]
@@ -65,9 +65,11 @@ class Perceptron(eqx.Module):
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
         """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
         once."""
-        kernels = chosen_arithmetic().kernels
-        if kernels is not None and fits(self.weights):
-            return outputs(self.weights, self.biases, x, kernels)
+        chosen = chosen_arithmetic()
+        if chosen.kernels is not None and fused.fits(self.weights):
+            return fused.outputs(self.weights, self.biases, x, chosen.kernels)
+        if chosen.layers is not None and layers.fits(self.weights):
+            return layers.outputs(self.weights, self.biases, x, chosen.layers)
         return self.members(x, multiply=product)[..., 0]
 
 

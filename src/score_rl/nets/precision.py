@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.nets.fused import How
+from score_rl.nets.layers import Tiles
 
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -24,6 +25,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 class Arithmetic(NamedTuple):
     precision: Precision = "float32"
     kernels: How | None = None  # where the ensemble kernels of `fused` are to be used, and in which shape
+    layers: Tiles | None = None  # the same for the kernels of `layers`
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
     emulated: bool = False  # round to bfloat16 but multiply in float32: CPUs' libraries lack some of the products
 
