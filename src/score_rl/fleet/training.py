@@ -96,6 +96,7 @@ class FleetTrainer:
         self.headline = self.program.algorithm.headline
         self.stages = FleetStages(self.program, number, spec, folder, writer, status, console, stop, quiet=quiet)
         self._judgements: deque[tuple[int, Future[list[Row]]]] = deque()
+        self._writing: Future[Path] | None = None  # the checkpoint on its way to the disk
 
     # -- where to start ------------------------------------------------------------------------------------------
 
@@ -113,7 +114,7 @@ class FleetTrainer:
         if not self.program.algorithm.stages:
             return 0, self.program.init()
         state = self.stages.run(self.program.init())
-        self._save(0, state)
+        save_checkpoint(*self._checkpoint(0, state))
         self.stages.clear()
         return 0, state
 
@@ -139,6 +140,7 @@ class FleetTrainer:
                 self.console, title, self.spec.steps, step, len(self.runs), quiet=self.quiet
             ) as self.progress,
             ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as self._judge,
+            ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") as self._disk,
         ):
             try:
                 if step and step % self.spec.eval_every == 0 and not judged.issuperset(self._alive()):
@@ -169,11 +171,13 @@ class FleetTrainer:
             window = Window(step, metrics, self.program.policies(state) if due and self.actor.can_judge else None)
             self.progress.advance(step)
             last = step == self.spec.steps
-            waited = (time.monotonic() - saved_at) / 60
+            waited, busy = (time.monotonic() - saved_at) / 60, self._is_writing()
             if last or self.stop.asked or waited >= self.spec.checkpoint_minutes:
+                urgent = last or self.stop.asked
+                if busy and not urgent:
+                    continue  # a slow disk: fewer checkpoints, and training does not wait for it
                 # Judgements of earlier steps need policies that no checkpoint will hold: they come first.
-                patient = not last and not self.stop.asked and waited < 2 * self.spec.checkpoint_minutes
-                if patient and self._judgements:
+                if self._judgements and not urgent and waited < 2 * self.spec.checkpoint_minutes:
                     continue
                 self._drain()
                 self._deal_with(window)
@@ -181,6 +185,8 @@ class FleetTrainer:
                 if last:
                     self._drain()
                 self._save(step, state)
+                if urgent:
+                    self._written()
                 saved_at = time.monotonic()
             if self.stop.asked and not last:
                 self.actor.cancel()
@@ -270,12 +276,28 @@ class FleetTrainer:
 
     # -- storing -------------------------------------------------------------------------------------------------
 
-    def _save(self, step: int, state: Any) -> Path:
+    def _checkpoint(self, step: int, state: Any) -> tuple[Path, int, dict[str, np.ndarray], dict[str, Any]]:
+        """On the host: where it goes, and what is in it."""
         arrays = to_arrays({"state": state, "treatment": self.program.inputs.treatment})
         about = {"runs": [run.id for run in self.runs], "algorithm": self.program.algorithm.name}
-        path = save_checkpoint(self.folder.fleet(self.number), step, arrays, about)
+        return self.folder.fleet(self.number), step, arrays, about
+
+    def _save(self, step: int, state: Any) -> None:
+        """Take a copy of the state now and write it while training goes on."""
+        self._written()
+        self._writing = self._disk.submit(save_checkpoint, *self._checkpoint(step, state))
         self.folder.write_status(self.status)
-        return path
+
+    def _is_writing(self) -> bool:
+        if self._writing is not None and self._writing.done():
+            self._written()
+        return self._writing is not None
+
+    def _written(self) -> None:
+        """Wait until the last checkpoint is on the disk; what went wrong there is raised here."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
 
     # -- telling -------------------------------------------------------------------------------------------------
 
