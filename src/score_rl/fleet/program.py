@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
-from score_rl.fleet.compilation import compiler_options
+from score_rl.fleet.compilation import compiler_options, multiplies_bfloat16
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import shape_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
@@ -232,7 +232,9 @@ def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic
     """For so many runs on each device of a kind."""
     if precision == "float32":
         return Arithmetic()
-    return Arithmetic(precision, shape_for(runs) if platform == "gpu" else None, emulated=platform == "cpu")
+    if platform == "cpu":
+        return Arithmetic(precision, padded=multiplies_bfloat16(), emulated=True)
+    return Arithmetic(precision, shape_for(runs) if platform == "gpu" else None)
 
 
 class FleetProgram:
@@ -330,7 +332,8 @@ class FleetProgram:
             start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
             with arithmetic(self.arithmetic):
                 lowered = jax.jit(fleet, donate_argnums=1).lower(self.inputs, state, start, self.rows)
-            options = compiler_options(self.mesh.devices.flat[0].platform)
+            platform = self.mesh.devices.flat[0].platform
+            options = compiler_options(platform, padded=self.arithmetic.padded)
             self._compiled[updates] = lowered.compile(compiler_options=options)
         return self._compiled[updates]
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
-from score_rl.nets.precision import product
+from score_rl.nets.precision import chosen_arithmetic, product
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -58,6 +58,11 @@ def values_of_many(
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state."""
     members = critics.weights[0].shape[0]
+    if chosen_arithmetic().padded:  # there the first layer is too cheap to be shared between the samples
+        samples, batch, _ = actions.shape
+        beside = jnp.broadcast_to(observations[None], (samples, *observations.shape))
+        rows = jnp.concatenate([beside, actions], axis=-1).reshape(samples * batch, -1)
+        return critics.scalars(rows).reshape(members, samples, batch)
     return jax.vmap(partial(on_many, multiply=product))(
         critics, repeated(observations, members), repeated(actions, members)
     )[..., 0]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from score_rl.nets import padded
 from score_rl.nets.fused import fits, outputs
 from score_rl.nets.precision import chosen_arithmetic, product
 
@@ -68,6 +69,8 @@ class Perceptron(eqx.Module):
         kernels = chosen_arithmetic().kernels
         if kernels is not None and fits(self.weights):
             return outputs(self.weights, self.biases, x, kernels)
+        if chosen_arithmetic().padded and len(self.weights) > 1:
+            return padded.outputs(self.weights, self.biases, x)
         return self.members(x, multiply=product)[..., 0]
 
 

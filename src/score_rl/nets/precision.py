@@ -24,7 +24,8 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 class Arithmetic(NamedTuple):
     precision: Precision = "float32"
     kernels: How | None = None  # where the ensemble kernels of `fused` are to be used, and in which shape
-    emulated: bool = False  # round to bfloat16 but multiply in float32: CPUs' libraries lack some of the products
+    padded: bool = False  # critics in the form of `padded`: for CPUs that multiply bfloat16
+    emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some
 
 
 _PLAIN = Arithmetic()
