@@ -200,11 +200,12 @@ def measure_d3rlpy(asked: Arguments, results: Results, clock: Clock) -> None:
             say(f"no time left for {method}")
             continue
         theirs = Calls("d3rlpy", d3rlpy_loop.make_update(method, made_up_data()), asked.seconds)
-        ours = Engine(method, 1, asked.seconds, name="score-rl")
+        ours = Engine(method, 1, asked.seconds, name="score-rl", precision=asked.precision)
         measured = dict(in_turns([theirs, ours], asked.rounds, clock.over))
         ratio = median([a / b for a, b in zip(measured["score-rl"], measured["d3rlpy"], strict=True)])
         figures = {
             "what": f"{method}, batch 256, {len(made_up_data()):,} rows, CPU; sampling and update, no logging",
+            "precision": ours.precision,
             "d3rlpy": d3rlpy_loop.version(),
             "rates": {name: {"updates_per_second": median(r), "rounds": r} for name, r in measured.items()},
             "times": ratio,

@@ -14,6 +14,12 @@ from score_rl.fleet.compilation import keep_compiled_programs
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+@pytest.fixture(autouse=True)
+def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch):
+    """What tests train is float32 unless they ask, also where the processor has matrix units."""
+    monkeypatch.setattr("score_rl.fleet.experiment.multiplies_bfloat16", lambda: False)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory):
     """Data sets built by tests go to a folder of their own, shared by all of them, command lines included."""

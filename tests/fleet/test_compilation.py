@@ -1,8 +1,12 @@
 """Options for the compiler: those it knows, on the devices they are for."""
 
 import jax
+import jax.numpy as jnp
+import pytest
 
 from score_rl.fleet import compilation
+from score_rl.nets import padded
+from score_rl.nets.perceptron import Perceptron
 
 
 def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatch):
@@ -17,3 +21,35 @@ def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatc
     assert "xla_no_such_option" not in compilation.compiler_options("cpu")
     assert len(compilation.compiler_options("cpu")) == len(known)
     compilation.compiler_options.cache_clear()
+
+
+def test_without_matrix_units_nothing_is_asked_of_them(monkeypatch):
+    monkeypatch.setattr(compilation, "_processor_flags", lambda: {"avx512f", "avx512_bf16"})
+    compilation.multiplies_bfloat16.cache_clear()
+    assert not compilation.multiplies_bfloat16()
+    compilation.multiplies_bfloat16.cache_clear()
+
+
+def test_a_library_that_is_not_used_does_not_count(monkeypatch):
+    monkeypatch.setattr(compilation, "_processor_flags", lambda: {"amx_bf16"})
+    monkeypatch.setattr(compilation, "PADDED_OPTIONS", {"xla_cpu_experimental_ynn_fusion_type": ""})
+    for cached in (compilation.compiler_options, compilation.multiplies_bfloat16):
+        cached.cache_clear()
+    assert not compilation.multiplies_bfloat16()
+    for cached in (compilation.compiler_options, compilation.multiplies_bfloat16):
+        cached.cache_clear()
+
+
+def library_is_there() -> bool:
+    return jax.__version__.startswith("0.10.") and compilation.multiplies_bfloat16()
+
+
+@pytest.mark.skipif(not library_is_there(), reason="no matrix units for bfloat16")
+def test_no_product_of_the_critics_falls_back_to_float32():
+    """The library takes all six products of a network with two hidden layers, gradients included."""
+    net = Perceptron.init(jax.random.key(0), (5, 64, 64, 1), members=2)
+    slopes = jax.jit(jax.grad(lambda net, x: padded.outputs(net.weights, net.biases, x).sum(), argnums=(0, 1)))
+    options = compilation.compiler_options("cpu", padded=True)
+    program = slopes.lower(net, jnp.ones((64, 5))).compile(compiler_options=options).as_text()
+    taken = [line for line in program.splitlines() if "ynn_fusion" in line and "kind=kCustom" in line]
+    assert len(taken) == 6, program  # two forwards, two by matrix, two by input

@@ -197,5 +197,6 @@ ALGORITHM = Algorithm(
     policy=lambda state: state.soft.network,
     act=act,
     characteristics=("value-penalised", "OOD sampling"),
+    for_matrix_units=True,
     headline=("weighted_gap", "q"),
 )

@@ -369,5 +369,6 @@ ALGORITHM = Algorithm(
     turns=lambda config: config.actor_delay,
     uncertainty=uncertainty,
     characteristics=("policy-constrained", "value-penalised", "uncertainty-aware"),
+    for_matrix_units=True,
     headline=("uncertainty", "q"),
 )

@@ -7,6 +7,7 @@ import platform
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 
 from score_rl.data.storage import cache_folder
 
@@ -16,20 +17,43 @@ SECONDS_WORTH_KEEPING = 0.3
 # and oneDNN, which it used before (docs/performance.md).
 CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_use_onednn": True}
 
+# But it alone multiplies bfloat16 with a processor's matrix units.
+PADDED_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
+
 
 @functools.cache
-def compiler_options(platform: str) -> dict[str, str | bool]:
+def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | bool]:
     """For programs on such devices: those of ours that this version of the compiler knows."""
     if platform != "cpu":
         return {}
     known = {}
-    for name, value in CPU_OPTIONS.items():
+    for name, value in (PADDED_OPTIONS if padded else CPU_OPTIONS).items():
         try:
             jax.jit(lambda: 0).lower().compile(compiler_options={name: value})
         except jax.errors.JaxRuntimeError:
             continue  # another version: it has its own way, which is only slower
         known[name] = value
     return known
+
+
+@functools.cache
+def multiplies_bfloat16() -> bool:
+    """Whether this CPU has matrix units for bfloat16 (AMX) and the compiler's library is there to use them."""
+    if "amx_bf16" not in _processor_flags():
+        return False
+    options = compiler_options("cpu", padded=True)
+    factor = jax.ShapeDtypeStruct((2, 64, 64), jnp.bfloat16)
+    times = jax.jit(lambda x, y: jnp.einsum("mbi,mio->mbo", x, y, preferred_element_type=jnp.float32))
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        program = times.lower(factor, factor).compile(compiler_options=options)
+    return "ynn_fusion" in (program.as_text() or "")
+
+
+def _processor_flags() -> set[str]:
+    """What Linux says this processor can do; nothing elsewhere."""
+    description = Path("/proc/cpuinfo")
+    lines = description.read_text(errors="replace").splitlines() if description.exists() else []
+    return {flag for line in lines if line.startswith("flags") for flag in line.partition(":")[2].split()}
 
 
 def keep_compiled_programs() -> None:

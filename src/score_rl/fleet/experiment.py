@@ -24,7 +24,7 @@ from score_rl.envs import normalised_score
 from score_rl.errors import InputError, Stopped, unknown_name
 from score_rl.fleet.acting import host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
-from score_rl.fleet.compilation import keep_compiled_programs
+from score_rl.fleet.compilation import keep_compiled_programs, multiplies_bfloat16
 from score_rl.fleet.memory import GIBIBYTE, free_memory, split_fleet
 from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
@@ -405,10 +405,11 @@ def _train_fleets(
 
 
 def choose_precision(algorithm: Algorithm, asked: str) -> Precision:
-    """`auto`: bfloat16 where a GPU multiplies and the algorithm allows it, else float32."""
+    """`auto`: bfloat16 where the algorithm allows it and a GPU multiplies, or a CPU with matrix units; else float32."""
     if asked == "auto":
-        low = jax.default_backend() == "gpu" and "bfloat16" in algorithm.precisions
-        return "bfloat16" if low else "float32"
+        backend = jax.default_backend()
+        quick = backend == "gpu" or (backend == "cpu" and algorithm.for_matrix_units and multiplies_bfloat16())
+        return "bfloat16" if quick and "bfloat16" in algorithm.precisions else "float32"
     if asked in PRECISIONS and asked not in algorithm.precisions:
         allowed = " or ".join(algorithm.precisions)
         raise InputError(

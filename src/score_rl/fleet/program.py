@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
-from score_rl.fleet.compilation import compiler_options
+from score_rl.fleet.compilation import compiler_options, multiplies_bfloat16
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import shape_for
 from score_rl.nets.layers import tiles_for
@@ -233,7 +233,8 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
 def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic:
     """For so many runs on each device of a kind."""
     if platform != "gpu":
-        return Arithmetic(precision, emulated=precision == "bfloat16")
+        low = precision == "bfloat16"
+        return Arithmetic(precision, padded=low and multiplies_bfloat16(), emulated=low)
     if precision == "float32":
         return Arithmetic(multiple=ALIGNED_WIDTH)
     return Arithmetic(precision, shape_for(runs), tiles_for(runs), ALIGNED_WIDTH)
@@ -334,7 +335,8 @@ class FleetProgram:
             start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
             with arithmetic(self.arithmetic):
                 lowered = jax.jit(fleet, donate_argnums=1).lower(self.inputs, state, start, self.rows)
-            options = compiler_options(self.mesh.devices.flat[0].platform)
+            platform = self.mesh.devices.flat[0].platform
+            options = compiler_options(platform, padded=self.arithmetic.padded)
             self._compiled[updates] = lowered.compile(compiler_options=options)
         return self._compiled[updates]
 

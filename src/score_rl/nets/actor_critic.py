@@ -6,9 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets import fused, layers
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
-from score_rl.nets.precision import chosen_arithmetic, product
+from score_rl.nets.precision import product
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -58,10 +57,9 @@ def values_of_many(
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state; differentiable once."""
-    members, chosen = critics.weights[0].shape[0], chosen_arithmetic()
-    few = chosen.kernels is not None and fused.fits(critics.weights)
-    if few or (chosen.layers is not None and layers.fits(critics.weights)):
-        # Each state beside each of its actions: small, and the same for all members.
+    members = critics.weights[0].shape[0]
+    if critics.fast_scalars() is not None:
+        # Each state beside each of its actions: small, the same for all members, and too cheap to be shared.
         inputs = jnp.concatenate([repeated(observations, actions.shape[0]), actions], axis=-1)
         return critics.scalars(inputs.reshape(-1, inputs.shape[-1])).reshape(members, *actions.shape[:2])
     return jax.vmap(partial(on_many, multiply=product))(

@@ -1,6 +1,7 @@
 """The multi-layer perceptron, alone or as an ensemble that is evaluated in one go."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Self
@@ -10,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets import fused, layers
+from score_rl.nets import fused, layers, padded
 from score_rl.nets.precision import chosen_arithmetic, product
 
 Activation = Callable[[Array], Array]
@@ -62,14 +63,21 @@ class Perceptron(eqx.Module):
                 x = activation(x)
         return x
 
+    def fast_scalars(self) -> Callable[..., Array] | None:
+        """The form of `scalars` that the chosen arithmetic has for networks of this shape, if any."""
+        chosen = chosen_arithmetic()
+        if chosen.kernels is not None and fused.fits(self.weights):
+            return partial(fused.outputs, how=chosen.kernels)
+        if chosen.layers is not None and layers.fits(self.weights):
+            return partial(layers.outputs, tiles=chosen.layers)
+        return padded.outputs if chosen.padded and len(self.weights) > 1 else None
+
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
         """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
         once."""
-        chosen = chosen_arithmetic()
-        if chosen.kernels is not None and fused.fits(self.weights):
-            return fused.outputs(self.weights, self.biases, x, chosen.kernels)
-        if chosen.layers is not None and layers.fits(self.weights):
-            return layers.outputs(self.weights, self.biases, x, chosen.layers)
+        fast = self.fast_scalars()
+        if fast is not None:
+            return fast(self.weights, self.biases, x)
         return self.members(x, multiply=product)[..., 0]
 
 

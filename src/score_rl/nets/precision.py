@@ -27,7 +27,8 @@ class Arithmetic(NamedTuple):
     kernels: How | None = None  # where the ensemble kernels of `fused` are to be used, and in which shape
     layers: Tiles | None = None  # the same for the kernels of `layers`
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
-    emulated: bool = False  # round to bfloat16 but multiply in float32: CPUs' libraries lack some of the products
+    padded: bool = False  # critics in the form of `padded`: for CPUs that multiply bfloat16
+    emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some
 
 
 _PLAIN = Arithmetic()

@@ -1,0 +1,90 @@
+"""Critics in the form for processors with matrix units, against the plain network."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from score_rl.nets import padded
+from score_rl.nets.actor_critic import values, values_of_many
+from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.precision import Arithmetic, arithmetic
+
+MEMBERS = 3
+LOW = Arithmetic("bfloat16", padded=True, emulated=True)
+
+
+def network(*sizes: int) -> Perceptron:
+    return Perceptron.init(jax.random.key(0), (*sizes, 1), members=MEMBERS)
+
+
+def gradients(function, net: Perceptron, x):
+    """Values, and what a random slope of them gives by parameters and input."""
+    outputs, pull_back = jax.vjp(function, net, x)
+    return outputs, pull_back(jax.random.normal(jax.random.key(2), outputs.shape))
+
+
+def distance(one, other) -> float:
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
+
+
+def plain(net: Perceptron, x):
+    return net.members(x)[..., 0]
+
+
+def widened(net: Perceptron, x):
+    return padded.outputs(net.weights, net.biases, x)
+
+
+@pytest.mark.parametrize("sizes", [(5, 16), (23, 64, 64), (31, 32, 48, 16), (32, 33, 31)])
+@pytest.mark.parametrize("rows", [50, 64])
+def test_in_float32_it_is_the_network(sizes, rows, monkeypatch):
+    monkeypatch.setattr(padded, "DTYPE", jnp.float32)  # the same without rounding: its algebra
+    net, x = network(*sizes), jax.random.normal(jax.random.key(1), (rows, sizes[0]))
+    q, slopes = gradients(widened, net, x)
+    expected, expected_slopes = gradients(plain, net, x)
+    assert jnp.abs(q - expected).max() < 1e-6
+    assert distance(slopes, expected_slopes) < 1e-5
+
+
+@pytest.mark.parametrize(("most_rows", "most_blocks"), [(32, 16), (64, 2), (7, 3)])
+def test_blocks_of_rows_change_nothing(most_rows, most_blocks, monkeypatch):
+    monkeypatch.setattr(padded, "DTYPE", jnp.float32)
+    net, x = network(5, 16, 16), jax.random.normal(jax.random.key(1), (150, 5))
+    whole = gradients(widened, net, x)
+    monkeypatch.setattr(padded, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(padded, "MOST_BLOCKS", most_blocks)
+    assert 1 < len(padded._blocks(150)) <= most_blocks
+    assert distance(gradients(widened, net, x), whole) < 1e-5
+
+
+def test_rounding_costs_what_bfloat16_costs():
+    net, x = network(23, 128, 128), jax.random.normal(jax.random.key(1), (50, 23))
+    q, slopes = gradients(widened, net, x)
+    expected, expected_slopes = gradients(plain, net, x)
+    assert 0 < jnp.abs(q - expected).max() < 4e-3
+    assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
+
+
+def test_fleets_of_networks(monkeypatch):
+    monkeypatch.setattr(padded, "DTYPE", jnp.float32)
+    nets = jax.vmap(lambda key: Perceptron.init(key, (5, 16, 16, 1), members=MEMBERS))(
+        jax.random.split(jax.random.key(0), 2)
+    )
+    x = jax.random.normal(jax.random.key(1), (2, 20, 5))
+
+    def slopes(function):
+        return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
+
+    assert distance(slopes(widened), slopes(plain)) < 1e-5
+
+
+def test_critics_take_this_form_where_it_is_chosen():
+    net, s = network(5, 16, 16), jax.random.normal(jax.random.key(1), (8, 3))
+    a = jax.random.normal(jax.random.key(2), (4, 8, 2))
+    with arithmetic(LOW):
+        one, many = values(net, s, a[1]), values_of_many(net, s, a)
+    assert many.shape == (MEMBERS, 4, 8)
+    assert (one == widened(net, jnp.concatenate([s, a[1]], axis=1))).all()
+    assert jnp.abs(many[:, 1] - one).max() < 1e-6
+    assert (one != values(net, s, a[1])).any()
