@@ -12,7 +12,8 @@ from score_rl.fleet.checkpoint import checkpoints
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
 from tests.end_to_end.test_train import final_arrays
 
-REQUEST = ("--dataset", "replica:hopper-medium", "--seeds", "0", "1", *SMALL)
+# The precision is said: left to `auto`, it may differ between this process and another, see tests/conftest.py.
+REQUEST = ("--dataset", "replica:hopper-medium", "--seeds", "0", "1", "--precision", "bfloat16", *SMALL)
 
 
 def assert_same_result(one, other):
