@@ -299,7 +299,7 @@ def _kept_runs(folder: Path, summary: Mapping[str, Any], rows: list[dict[str, st
                     environment=request["environment"] or task_of(dataset),
                     task=task_of(request["environment"] or dataset),
                     seed=seed,
-                    config=config,
+                    config=facts.get("config", config),  # presets differ between data sets
                     status=status,
                     step=step,
                     steps=request["steps"],
