@@ -303,10 +303,17 @@ def score_figure(stored: Stored) -> Any:
     for place, dataset in enumerate(datasets):
         paper, mine = paper_table()[dataset, "SCORE"], stored.results.get(("score", dataset))
         if mine is not None:
-            label = "here, shorter" if mine.protocol.shorter else "here: 5 seeds, 1 M updates"
+            label = "here, shorter" if mine.protocol.shorter else "here, as long"
             face = "white" if mine.protocol.shorter else BLUE
             _dot(axis, mean_over_seeds(np.array(mine.scores)), place - 0.17, BLUE, "o", label, face)
-        _dot(axis, printed_interval(*paper, SEEDS), place + 0.17, ORANGE, "D", "paper: the same, on D4RL's own data")
+        _dot(
+            axis,
+            printed_interval(*paper, SEEDS),
+            place + 0.17,
+            ORANGE,
+            "D",
+            "paper: 1 M updates × 5 seeds, on D4RL's own data",
+        )
     kinds = {d: r.data for (algorithm, d), r in stored.results.items() if algorithm == "score"}
     axis.set_yticks(range(len(datasets)))
     names = axis.set_yticklabels([f"{dataset} ({kinds.get(dataset, 'not run yet')})" for dataset in datasets])

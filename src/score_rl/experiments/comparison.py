@@ -105,10 +105,10 @@ def _readable(table: ScoreTable, groups: Sequence[Group]) -> Table:
         name = f"overall ({len(table.datasets)} data sets)"
         rows.append((name, method, _starred(cell), str(table.paper_overall.get(method) or "-"), ""))
     title = (
-        "Normalised score (%), mean ± std over seeds, * best of its row; the paper's are for D4RL's data, 1M updates × "
-        "5 seeds"
+        "Normalised score (%), mean ± std over seeds, * best on its data set; length: updates × seeds, the paper's "
+        "being 1M × 5, on D4RL's own data"
     )
-    return Table(title, ("data set", "method", "here", "paper", "updates × seeds"), rows)
+    return Table(title, ("data set", "method", "here", "paper", "length"), rows)
 
 
 def _starred(cell: Cell) -> str:
