@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all lint format speed tables clean
+.PHONY: help install train test test-all lint format speed tables evidence clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ speed: $(VENV)/.installed-dev  ## how fast it is, beside PyTorch and d3rlpy (10 
 
 tables: $(VENV)/.installed-dev  ## put the stored figures into the documents
 	@$(BIN)/python benchmarks/tables.py
+
+evidence: $(VENV)/.installed-dev  ## put the stored scores beside the paper's: README's table and figure, docs/results.md
+	@$(BIN)/python benchmarks/evidence.py
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info

@@ -22,6 +22,7 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str,
         last = [float(metrics.of(run.id).curve("evaluation/score")[1][-1]) for run in ended]
         fresh = [run.evaluate(episodes).summary(0)["score"] for run in ended]
         results[dataset] = {
+            "config": next(run["config"] for run in experiment.about["runs"] if run["dataset"] == dataset),
             "behaviour_score": about["behaviour_score"],
             "rows": about["rows"],
             "checksum": about["checksum"],

@@ -19,7 +19,6 @@ from score_rl.errors import InputError, Stopped
 
 OUT = Console(highlight=False)
 T = TypeVar("T")
-MOST_ROWS = 60  # of a table in the terminal; longer ones are in their file
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 
 
@@ -543,9 +542,8 @@ def experiment_command(arguments: Sequence[str]) -> int:
     for experiment in chosen:
         folder, result = made[experiment.name]
         for found in result.tables.values():
-            if len(found.rows) > MOST_ROWS:
-                continue
-            OUT.print(_as_table(found, f"{experiment.name}: "))
+            if found.printed:
+                OUT.print(_as_table(found, f"{experiment.name}: "))
         for remark in result.remarks:
             OUT.print(escape(remark), soft_wrap=True)
         if asked.from_stored is None and request.scale.small:
@@ -555,9 +553,15 @@ def experiment_command(arguments: Sequence[str]) -> int:
 
 
 def _as_table(found: Any, before: str = "") -> Table:
-    table = Table(*map(escape, found.columns), title=escape(before + found.title), title_justify="left")
-    for row in found.rows:
-        table.add_row(*(escape(str(cell)) for cell in row))
+    """Names that are too long are folded, never cut; one that is repeated from row to row is said once."""
+    title = escape(before + found.title)
+    table = Table(title=title, title_justify="left", show_edge=False, pad_edge=False)
+    for column in found.columns:
+        table.add_column(escape(column), overflow="fold")
+    above = None
+    for first, *others in found.rows:
+        table.add_row("" if first == above else escape(str(first)), *(escape(str(cell)) for cell in others))
+        above = first
     return table
 
 

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms.registry import algorithm_names
-from score_rl.report.paper import paper_dataset, paper_datasets, paper_method, paper_methods, paper_table, printed
+from score_rl.report.paper import (
+    data_kind,
+    paper_dataset,
+    paper_datasets,
+    paper_method,
+    paper_methods,
+    paper_table,
+    printed,
+)
 
 
 def test_the_table_is_whole():
@@ -33,6 +41,17 @@ def test_the_overall_row_is_the_mean_of_the_others(method):
 ])  # fmt: skip
 def test_names_of_data_sets(name, is_called):
     assert paper_dataset(name) == is_called
+
+
+@pytest.mark.parametrize(("name", "kind"), [
+    ("d4rl:hopper-medium-v2", "D4RL"),
+    ("hopper-medium-recollected", "re-collected"),
+    ("replica:hopper-random", "uniform random"),
+    ("replica:hopper-medium-replay", "replica"),
+    ("hopper_medium-v2", "file"),
+])  # fmt: skip
+def test_data_are_called_what_they_are(name, kind):
+    assert data_kind(name) == kind
 
 
 def test_names_of_methods():

@@ -1,5 +1,6 @@
 """Experiments become records, and none of them gets lost."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,18 @@ def test_a_kept_folder_that_is_none_is_refused(tmp_path):
     (tmp_path / "curves.csv").write_text("dataset,seed\n")
     with pytest.raises(InputError, match="not a kept result"):
         gather([tmp_path])
+
+
+def test_each_data_set_may_have_settings_of_its_own(tmp_path):
+    """Presets differ between data sets; older summaries have one for all."""
+    request = {"algorithm": "pbrl", "seeds": [0], "steps": 10, "environment": None, "settings": {}}
+    results = {
+        "replica:hopper-medium": {"checksum": "a"},
+        "replica:hopper-expert": {"checksum": "b", "config": {"beta_ood": 2.0}},
+    }
+    summary = {"request": request, "config": {"beta_ood": 5.0}, "results": results, "provenance": {}}
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    rows = [f"{name},0,10,evaluation/score,1.0" for name in results]
+    (tmp_path / "curves.csv").write_text("\n".join(["dataset,seed,step,name,value", *rows, ""]))
+    found = {run.dataset: run.config["beta_ood"] for run in gather([tmp_path])}
+    assert found == {"replica:hopper-medium": 5.0, "replica:hopper-expert": 2.0}

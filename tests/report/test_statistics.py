@@ -7,10 +7,14 @@ from scipy import stats
 from score_rl.errors import InputError
 from score_rl.report.results import Curve
 from score_rl.report.statistics import (
+    Estimate,
     aggregates,
+    companies,
     comparable,
     mean_curve,
     mean_over_seeds,
+    overlap,
+    printed_interval,
     profiles,
     score_matrix,
     seeded,
@@ -142,3 +146,37 @@ def test_what_cannot_be_compared_is_named():
     assert (list(matrices), shared) == (["x", "z"], ["a"])
     assert "Left out of the aggregates: y, which finished only on b." in notes
     assert comparable({})[:2] == ({}, [])
+
+
+def test_an_interval_follows_from_what_is_printed():
+    values = np.random.default_rng(0).normal(50, 10, 5)
+    measured, printed = mean_over_seeds(values), printed_interval(values.mean(), values.std(), 5)
+    assert (printed.low, printed.high) == pytest.approx((measured.low, measured.high))
+    assert not printed_interval(50.0, 0.0, 1).has_interval
+
+
+def test_intervals_overlap_where_they_touch():
+    one = Estimate(1.0, 0.0, 2.0)
+    assert overlap(one, Estimate(3.0, 2.0, 4.0)) is True
+    assert overlap(Estimate(3.0, 2.1, 4.0), one) is False
+    assert overlap(one, Estimate(1.0, np.nan, np.nan)) is None
+
+
+def test_companies_are_compared_over_the_same_data():
+    scores = {
+        "wide": {"a": [1, 2], "b": [3, 4], "c": [5, 6]},
+        "too": {"a": [1, 2], "b": [3, 4], "c": [5, 6]},
+        "narrow": {"b": [7, 8, 9]},
+        "uneven": {"a": [1], "b": [3, 4]},
+        "nothing": {"a": []},
+    }
+    found, notes = companies(scores)
+    assert [(each.datasets, list(each.matrices)) for each in found] == [
+        (["a", "b", "c"], ["wide", "too"]),
+        (["a", "b"], ["wide", "too"]),
+        (["b"], ["wide", "too", "narrow", "uneven"]),
+    ]
+    assert found[2].matrices["narrow"].shape == (3, 1)
+    assert any("nothing" in note for note in notes)
+    assert any("uneven" in note and "unequal" in note for note in notes)
+    assert companies({}) == ([], [])

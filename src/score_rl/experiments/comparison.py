@@ -1,20 +1,18 @@
 """The methods side by side: the big table, the aggregates and the profiles, all of the same runs."""
 
-import dataclasses
 from collections.abc import Sequence
 
-from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.errors import unknown_name
 from score_rl.experiments.curves import SCORE, as_json, shown
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant, product
+from score_rl.experiments.protocols import METHODS, as_rows, closest, labelled, protocol_of
 from score_rl.report.figures import aggregate_intervals, performance_profiles, score_bars
-from score_rl.report.paper import paper_dataset, paper_datasets
+from score_rl.report.paper import data_kind, paper_dataset, paper_datasets
 from score_rl.report.results import Group, RunResult, group, tell_apart
-from score_rl.report.statistics import AGGREGATES, aggregates, comparable, profiles
-from score_rl.report.tables import ScoreTable, score_table, to_csv, to_latex
+from score_rl.report.statistics import AGGREGATES, Company, aggregates, companies, profiles
+from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
 
-METHODS = ("score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl")  # the paper's order
 SMALL_METHODS = {"smoke": ("score", "td3-bc"), "trial": ("score", "td3-bc", "cql")}
 SMALL_DATASETS = ("hopper-medium", "hopper-medium-replay")
 
@@ -30,25 +28,16 @@ def plan(request: Request) -> list[Asked]:
 
 
 def stored(results: Sequence[RunResult]) -> list[Done]:
-    """Kept runs on any of the paper's data sets, under whatever tells them apart; ablations are no methods."""
-    known = tell_apart([run for run in results if paper_dataset(run.dataset) and ordinary(run)])
-    return [Done(each.method, run) for each in group(known) for run in each.runs]
-
-
-def ordinary(run: RunResult) -> bool:
-    """Whether its settings are its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
-    config = get_algorithm(run.algorithm).Config()
-    usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(run.algorithm, run.dataset)
-    free = ("bc_decay_every", "warmup_steps")  # schedules, which a shorter run shortens
-    told = {name: value for name, value in run.config.items() if name in usual and name not in free}
-    return all((list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) == v for n, v in told.items())
+    """Of the kept runs on the paper's data sets those whose protocol is closest to the paper's; ablations are no
+    methods."""
+    return [Done(each.method, run) for each in closest(results) for run in each.runs]
 
 
 def groups_of(done: Sequence[Done]) -> list[Group]:
-    """In the paper's order, then whatever else there is."""
+    """In the paper's order, then whatever else there is, under the paper's names of the data sets."""
     places = {name: place for place, name in enumerate(METHODS)}
     ordered = sorted(done, key=lambda run: places.get(run.result.algorithm, len(places)))
-    return group(tell_apart([run.result for run in ordered]))
+    return as_rows(group(tell_apart([run.result for run in ordered])))
 
 
 def unfinished(done: Sequence[Done]) -> list[str]:
@@ -60,91 +49,128 @@ def unfinished(done: Sequence[Done]) -> list[str]:
 
 
 def main_table(request: Request, done: Sequence[Done]) -> Presentation:
-    table = score_table(groups_of(done))
+    groups = groups_of(done)
+    plain, named = score_table(groups), score_table(labelled(groups))
     made = Presentation(remarks=unfinished(done))
     paper: dict[str, dict[str, float]] = {}
-    for (dataset, method), printed in table.paper.items():
+    for (dataset, method), printed in named.paper.items():
         paper.setdefault(method, {})[dataset] = printed.mean
     scores = {
         method: {
             dataset: cell.interval
-            for dataset in table.datasets
-            if (cell := table.cells.get((dataset, method))) is not None and cell.interval is not None
+            for dataset in named.datasets
+            if (cell := named.cells.get((dataset, method))) is not None and cell.interval is not None
         }
-        for method in table.methods
+        for method in named.methods
     }
-    made.figures["scores"] = score_bars(scores, paper)
-    made.texts = {"table.csv": to_csv(table), "table.tex": to_latex(table)}
-    made.tables["summary"] = _readable(table)
+    made.figures["scores"] = score_bars(scores, paper, labels=_labels(named))
+    made.texts = {"table.csv": to_csv(plain), "table.tex": to_latex(named)}
+    made.tables["summary"] = _readable(plain, groups)
     made.numbers["cells"] = [
         {
             "dataset": dataset, "method": method, "mean": cell.mean, "std": cell.std, "seeds": cell.seeds,
-            "asked": cell.asked, "best": cell.best,
-            "paper": table.paper[dataset, method]._asdict() if (dataset, method) in table.paper else None,
+            "asked": cell.asked, "best": cell.best, "data": cell.data, "updates": cell.updates,
+            "paper": plain.paper[dataset, method]._asdict() if (dataset, method) in plain.paper else None,
         }
-        for (dataset, method), cell in table.cells.items()
+        for (dataset, method), cell in plain.cells.items()
     ]  # fmt: skip
-    made.numbers["overall"] = {method: {"mean": c.mean, "std": c.std} for method, c in table.overall.items()}
+    made.numbers["overall"] = {method: {"mean": c.mean, "std": c.std} for method, c in plain.overall.items()}
     return made
 
 
-def _readable(table: ScoreTable) -> Table:
-    """As the paper prints it, the paper's own cell in brackets; * marks the best of a row."""
+def _labels(table: ScoreTable) -> dict[str, str]:
+    """The data sets with scores, and what their data are."""
+    kinds: dict[str, dict[str, None]] = {}
+    for dataset in table.datasets:
+        for (row, _), cell in table.cells.items():
+            if row == dataset:
+                kinds.setdefault(dataset, {})[data_kind(cell.data)] = None
+    return {
+        dataset: f"{dataset}\n{', '.join(mine)}" if paper_dataset(dataset) == dataset else dataset
+        for dataset, mine in kinds.items()
+    }
+
+
+def _readable(table: ScoreTable, groups: Sequence[Group]) -> Table:
+    """A row for each data set and method, so that it fits a terminal whatever the number of methods."""
+    protocols = {(each.dataset, each.method): protocol_of(each) for each in groups}
     rows = []
     for dataset in table.datasets:
-        row = [dataset]
         for method in table.methods:
             cell, paper = table.cells.get((dataset, method)), table.paper.get((dataset, method))
-            text = "-" if cell is None else f"{cell}{'*' if cell.best else ''}"
-            row.append(text + (f" ({paper})" if paper is not None else ""))
-        rows.append(row)
-    if table.overall:
-        overall = ["overall"]
-        for method in table.methods:
-            cell, paper = table.overall.get(method), table.paper_overall.get(method)
-            text = "-" if cell is None else f"{cell}{'*' if cell.best else ''}"
-            overall.append(text + (f" ({paper})" if paper is not None else ""))
-        rows.append(overall)
-    title = "Normalised score (%), mean ± std over seeds, * best; in brackets what the paper prints for D4RL"
-    return Table(title, ("data set", *table.methods), rows)
+            if cell is not None:
+                name = f"{dataset} ({data_kind(cell.data)})" if paper_dataset(dataset) == dataset else dataset
+                rows.append((name, method, _starred(cell), str(paper or "-"), str(protocols[dataset, method])))
+    for method, cell in table.overall.items():
+        name = f"overall ({len(table.datasets)} data sets)"
+        rows.append((name, method, _starred(cell), str(table.paper_overall.get(method) or "-"), ""))
+    title = (
+        "Normalised score (%), mean ± std over seeds, * best on its data set; length: updates × seeds, the paper's "
+        "being 1M × 5, on D4RL's own data"
+    )
+    return Table(title, ("data set", "method", "here", "paper", "length"), rows)
+
+
+def _starred(cell: Cell) -> str:
+    return f"{cell}{'*' if cell.best else ''}"
 
 
 def aggregate(request: Request, done: Sequence[Done]) -> Presentation:
-    matrices, datasets, notes = comparable(final_scores(done))
-    found = aggregates(matrices)
+    together, notes = companies(final_scores(done))
     made = Presentation(remarks=[*unfinished(done), *notes])
-    made.figures["aggregates"] = aggregate_intervals(found)
-    rows = [(method, *(shown(mine[name]) for name in AGGREGATES)) for method, mine in found.items()]
-    made.tables["aggregates"] = Table(
-        f"Over {len(datasets)} data sets, [95 % stratified bootstrap interval]", ("method", *AGGREGATES), rows
-    )
-    made.numbers = {
-        "datasets": datasets,
-        "aggregates": {m: {name: as_json(mine[name]) for name in AGGREGATES} for m, mine in found.items()},
-    }
+    for name, company in _numbered("aggregates", together).items():
+        found = aggregates(company.matrices)
+        rows = [(method, *(shown(mine[name]) for name in AGGREGATES)) for method, mine in found.items()]
+        title = f"{_over(company)}, [95 % stratified bootstrap interval]"
+        columns = ("method", "median", "IQM", "mean", "optimality gap")
+        made.tables[name] = Table(title, columns, rows)
+        if company in _drawn(together):
+            made.figures[name] = aggregate_intervals(found)
+        made.numbers.setdefault("companies", []).append({
+            "datasets": company.datasets,
+            "aggregates": {m: {name: as_json(mine[name]) for name in AGGREGATES} for m, mine in found.items()},
+        })  # fmt: skip
     return made
 
 
 def profile(request: Request, done: Sequence[Done]) -> Presentation:
-    matrices, datasets, notes = comparable(final_scores(done))
-    found = profiles(matrices)
+    together, notes = companies(final_scores(done))
     made = Presentation(remarks=[*unfinished(done), *notes])
-    made.figures["profiles"] = performance_profiles(found)
-    rows = [
-        (method, f"{threshold:.2f}", f"{share:.4f}", f"{low:.4f}", f"{high:.4f}")
-        for method, mine in found.items()
-        for threshold, share, low, high in zip(mine.thresholds, mine.share, mine.low, mine.high, strict=True)
-    ]
-    title = f"Share of runs above each score, over {len(datasets)} data sets"
-    made.tables["profiles"] = Table(title, ("method", "threshold", "share", "low_95", "high_95"), rows)
-    made.numbers["datasets"] = datasets
+    for name, company in _numbered("profiles", _drawn(together)).items():
+        found = profiles(company.matrices)
+        made.figures[name] = performance_profiles(found)
+        rows = [
+            (method, f"{threshold:.2f}", f"{share:.4f}", f"{low:.4f}", f"{high:.4f}")
+            for method, mine in found.items()
+            for threshold, share, low, high in zip(mine.thresholds, mine.share, mine.low, mine.high, strict=True)
+        ]
+        columns = ("method", "threshold", "share", "low_95", "high_95")
+        made.tables[name] = Table(f"Share of runs above each score. {_over(company)}", columns, rows, printed=False)
+        made.numbers.setdefault("companies", []).append(
+            {"datasets": company.datasets, "methods": list(company.matrices)}
+        )
     return made
+
+
+def _drawn(together: Sequence[Company]) -> Sequence[Company]:
+    """Pictures compare: a method alone is drawn only where there is nothing else."""
+    return [company for company in together if len(company.matrices) > 1] or together[:1]
+
+
+def _numbered(name: str, together: Sequence[Company]) -> dict[str, Company]:
+    """name, name-2, name-3: as files are called."""
+    return {name if place == 1 else f"{name}-{place}": company for place, company in enumerate(together, 1)}
+
+
+def _over(company: Company) -> str:
+    number = len(company.datasets)
+    return f"Over {number} data set{'s' if number > 1 else ''} ({', '.join(company.datasets)})"
 
 
 def final_scores(done: Sequence[Done]) -> dict[str, dict[str, list[float]]]:
     """{method: {data set: the last scores of the runs that finished}}."""
     scores: dict[str, dict[str, list[float]]] = {}
-    for each in groups_of(done):
+    for each in labelled(groups_of(done)):
         scores.setdefault(each.method, {})[each.dataset] = each.final(SCORE).tolist()
     return scores
 

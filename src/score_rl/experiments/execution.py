@@ -14,6 +14,7 @@ from score_rl.drawing import GREY, VERMILION
 from score_rl.errors import InputError
 from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment, Presentation, Request, Table, Wanted
 from score_rl.experiments.pool import blocks, ready, stored_runs
+from score_rl.experiments.protocols import rounded
 from score_rl.fleet.checkpoint import write_whole
 from score_rl.fleet.experiment import config_json
 from score_rl.fleet.store import provenance
@@ -23,14 +24,6 @@ from score_rl.report.tables import escape_latex
 
 FORMAT = 1
 Say = Callable[[str], None]
-
-
-def rounded(steps: int) -> str:
-    """1M, 300k, 300: short enough for a table of many columns."""
-    for unit, name in ((1_000_000, "M"), (1_000, "k")):
-        if steps >= unit and steps % unit == 0:
-            return f"{steps // unit}{name}"
-    return f"{steps:,}"
 
 
 def cost(experiment: Experiment, request: Request) -> str:

@@ -188,6 +188,7 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[str]]
+    printed: bool = True  # in the terminal; long ones are in their file only
 
 
 @dataclasses.dataclass

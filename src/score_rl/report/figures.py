@@ -256,28 +256,35 @@ def score_bars(
     paper: Mapping[str, Mapping[str, float]] | None = None,
     quantity: str = "normalised score (%)",
     names: Sequence[str] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Any:
     """{method: {data set: score}} as dots with 95 % intervals, a block for each data set; the paper's as diamonds.
 
-    The dots decide what is seen: the interval of two seeds may leave the picture.
+    The dots decide what is seen: the interval of two seeds may leave the picture. `labels` names the data sets, and
+    orders them.
     """
-    datasets = list(dict.fromkeys(dataset for mine in scores.values() for dataset in mine))
+    datasets = list(labels or dict.fromkeys(dataset for mine in scores.values() for dataset in mine))
     chosen = looks(names or list(scores))
-    lines = len(datasets) * (len(scores) + 1)
-    figure, ((axis,),) = drawing.new_figure(1, 1, WIDTH, 0.9 + 0.17 * lines)
-    for number, (method, mine) in enumerate(scores.items()):
-        for block, dataset in enumerate(datasets):
-            if dataset in mine:
-                _interval(axis, mine[dataset], block * (len(scores) + 1) + number, chosen[method][0], plain(method))
-    for number, method in enumerate(scores):
-        for block, dataset in enumerate(datasets):
-            printed = (paper or {}).get(method, {}).get(dataset)
-            if printed is not None:
-                axis.plot(printed, block * (len(scores) + 1) + number, marker="D", markersize=5, color=FAINT,
-                          markerfacecolor="none", linestyle="none", label="paper")  # fmt: skip
-    axis.set_yticks([block * (len(scores) + 1) + (len(scores) - 1) / 2 for block in range(len(datasets))])
-    axis.set_yticklabels([plain(dataset) for dataset in datasets])
-    axis.set_ylim(lines - 1.2, -0.8)
+    lines: dict[tuple[str, str], int] = {}  # a line for each dot, and an empty one after each block
+    for block, dataset in enumerate(datasets):
+        for method in (method for method, mine in scores.items() if dataset in mine):
+            lines[method, dataset] = len(lines) + block
+    height = len(lines) + len(datasets)
+    lines = {
+        key: lines[key] for key in sorted(lines, key=lambda key: list(scores).index(key[0]))
+    }  # as the legend has it
+    figure, ((axis,),) = drawing.new_figure(1, 1, WIDTH, 0.9 + 0.17 * height)
+    for (method, dataset), line in lines.items():
+        _interval(axis, scores[method][dataset], line, chosen[method][0], plain(method))
+    for (method, dataset), line in lines.items():
+        printed = (paper or {}).get(method, {}).get(dataset)
+        if printed is not None:
+            axis.plot(printed, line, marker="D", markersize=5, color=FAINT, markerfacecolor="none", linestyle="none",
+                      label="paper")  # fmt: skip
+    blocks = {dataset: [line for (_, of), line in lines.items() if of == dataset] for dataset in datasets}
+    axis.set_yticks([float(np.mean(mine)) for mine in blocks.values()])
+    axis.set_yticklabels([plain((labels or {}).get(dataset, dataset)) for dataset in datasets])
+    axis.set_ylim(height - 1.2, -0.8)
     dots = [estimate.value for mine in scores.values() for estimate in mine.values()]
     dots += [value for mine in (paper or {}).values() for value in mine.values()]
     room = 0.15 * (max(dots) - min(dots)) or 1.0

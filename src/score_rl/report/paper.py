@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 LABEL = "paper"
 OVERALL = "overall"
+SEEDS = 5  # behind every cell
+D4RL, RECOLLECTED, UNIFORM, REPLICA, FILE = "D4RL", "re-collected", "uniform random", "replica", "file"
 _TITLES = {"pbrl": "PBRL w/o prior", "pbrl-prior": "PBRL"}  # the paper's PBRL has priors; others are called alike
 
 
@@ -48,6 +50,15 @@ def paper_dataset(name: str) -> str | None:
     """Which of the paper's data sets a name such as replica:hopper-medium stands for; None if it is none of them."""
     plain = name.rpartition(":")[2].replace("_", "-").removesuffix("-recollected").removesuffix("-v2")
     return plain if plain in paper_datasets() else None
+
+
+def data_kind(name: str) -> str:
+    """What a data set of this name is: D4RL's own file, collected again with D4RL's policy, and so on."""
+    if name.startswith("d4rl:"):
+        return D4RL
+    if name.startswith("replica:"):
+        return UNIFORM if name.endswith("-random") else REPLICA
+    return RECOLLECTED if name.endswith("-recollected") else FILE
 
 
 def paper_method(algorithm: str) -> str | None:

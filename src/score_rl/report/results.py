@@ -79,6 +79,14 @@ class RunResult:
         """The last normalised score in percent, whether the run has ended or not."""
         return self.last(SCORE)
 
+    def judged_again(self, episodes: int = 100) -> float | None:
+        """The score of the last policy in so many fresh episodes, where `benchmarks/keep.py` kept it."""
+        values = self.data.get(f"last_policies_{episodes}_episodes")
+        if not isinstance(values, list) or not self.finished:
+            return None
+        ended = [seed for seed in self.data["seeds"] if seed not in self.data["diverged"]]
+        return dict(zip(ended, values, strict=True)).get(self.seed)
+
     @property
     def title(self) -> str:
         return algorithm_title(self.algorithm)
@@ -92,11 +100,12 @@ class Group:
     dataset: str
     settings: Mapping[str, Any]
     runs: tuple[RunResult, ...]
+    remark: str = ""  # what its name has to say beside that
 
     @property
     def method(self) -> str:
         """The algorithm's title, and the settings that tell it from its other groups."""
-        return method_label(self.algorithm, self.settings)
+        return method_label(self.algorithm, self.settings) + (f", {self.remark}" if self.remark else "")
 
     @property
     def finished(self) -> list[RunResult]:
@@ -290,7 +299,7 @@ def _kept_runs(folder: Path, summary: Mapping[str, Any], rows: list[dict[str, st
                     environment=request["environment"] or task_of(dataset),
                     task=task_of(request["environment"] or dataset),
                     seed=seed,
-                    config=config,
+                    config=facts.get("config", config),  # presets differ between data sets
                     status=status,
                     step=step,
                     steps=request["steps"],

@@ -100,6 +100,23 @@ def t_interval(values: Float[np.ndarray, " seeds *points"]) -> tuple[np.ndarray,
     return values.mean(0) - half, values.mean(0) + half
 
 
+def printed_interval(mean: float, std: float, number: int) -> Estimate:
+    """Student's 95 % interval of a mean of which only its deviation, with n below the line, and n are known."""
+    if number < 2:
+        return Estimate(mean, np.nan, np.nan)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(number - 1, 0.5 + CONFIDENCE / 2)) * std / np.sqrt(number - 1)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def overlap(one: Estimate, other: Estimate) -> bool | None:
+    """Whether two intervals have a point in common; None where one of them has no interval."""
+    if not (one.has_interval and other.has_interval):
+        return None
+    return one.low <= other.high and other.low <= one.high
+
+
 def mean_over_seeds(values: Float[np.ndarray, " seeds"]) -> Estimate:
     if not len(values):
         raise InputError("there is no value to take the mean of; finish a run first.")
@@ -175,6 +192,41 @@ def comparable(
         except InputError as reason:
             notes.append(f"Left out of the aggregates: {reason}")
     return matrices, shared, notes
+
+
+@dataclasses.dataclass(frozen=True)
+class Company:
+    """Methods that finished on the same data sets."""
+
+    datasets: list[str]
+    matrices: dict[str, Float[np.ndarray, "seeds datasets"]]
+
+
+def companies(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[list[Company], list[str]]:
+    """For the data sets of every method: all methods that finished on them, widest first; and who was left out.
+
+    Where all methods finished everywhere this is one company. Where one has fifteen data sets and another three,
+    there is a company over fifteen and one over three.
+    """
+    have = {method: {d: list(v) for d, v in mine.items() if len(v)} for method, mine in scores.items()}
+    notes = [f"{method} has no finished run with a score." for method, mine in have.items() if not mine]
+    wanted: dict[frozenset[str], list[str]] = {}
+    for mine in have.values():
+        if mine:
+            wanted.setdefault(frozenset(mine), list(mine))
+    found = []
+    for datasets in sorted(wanted.values(), key=len, reverse=True):
+        matrices = {}
+        for method, mine in have.items():
+            if not set(datasets) <= set(mine):
+                continue
+            try:
+                matrices[method] = score_matrix(method, {dataset: mine[dataset] for dataset in datasets})
+            except InputError as reason:
+                notes.append(f"Left out of the aggregates over {len(datasets)} data sets: {reason}")
+        if matrices:
+            found.append(Company(datasets, matrices))
+    return found, notes
 
 
 def _shared(scores: Mapping[str, Mapping[str, Sequence[float]]]) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from score_rl.report.paper import OVERALL, Printed, paper_dataset, paper_datasets, paper_method, paper_table, printed
-from score_rl.report.results import SCORE, Group
+from score_rl.report.results import SCORE, Group, method_label
 from score_rl.report.statistics import Estimate, mean_over_seeds
 
 LATEX = {
@@ -19,6 +19,10 @@ LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
     "±": r"$\pm$", "×": r"$\times$", "\n": " ",
 }  # fmt: skip
+COLUMNS = (
+    "dataset", "method", "mean", "std", "low_95", "high_95", "seeds", "asked", "best", "paper_mean", "paper_std",
+    "data", "updates",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Cell:
     seeds: int  # that finished and count
     asked: int  # that were to be trained
     best: bool = False
+    data: str = ""  # the data set by its own name, where the row has the paper's
+    updates: int | None = None
 
     def __str__(self) -> str:
         return f"{self.mean:.1f} ± {self.std:.1f}"
@@ -50,6 +56,7 @@ class ScoreTable:
     overall: dict[str, Cell]  # only methods that finished on every data set
     paper: dict[tuple[str, str], Printed]
     paper_overall: dict[str, Printed]  # only where the table has all fifteen data sets
+    called: dict[str, str]  # methods without remarks on how these runs were measured
 
     @property
     def has_paper(self) -> bool:
@@ -68,8 +75,9 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
         values = group.final(metric)
         if len(values):
             cells[key] = Cell(
-                float(values.mean()), float(values.std()), mean_over_seeds(values), len(values), len(group.runs)
-            )
+                float(values.mean()), float(values.std()), mean_over_seeds(values), len(values), len(group.runs),
+                data=group.runs[0].dataset, updates=group.runs[0].steps,
+            )  # fmt: skip
         else:
             unfinished[key] = len(group.runs)
         cell = printed(group.algorithm, group.dataset) if metric == SCORE else None
@@ -93,7 +101,8 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
             called = paper_method(algorithms[method])
             if called is not None:
                 paper_overall[method] = paper_table()[OVERALL, called]
-    return ScoreTable(metric, datasets, methods, cells, unfinished, overall, paper, paper_overall)
+    titles = {group.method: method_label(group.algorithm, group.settings) for group in groups}
+    return ScoreTable(metric, datasets, methods, cells, unfinished, overall, paper, paper_overall, titles)
 
 
 def _mark_best(cells: dict) -> dict:
@@ -119,20 +128,18 @@ def to_csv(table: ScoreTable) -> str:
     """A line for every cell, in full precision."""
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(
-        ("dataset", "method", "mean", "std", "low_95", "high_95", "seeds", "asked", "best", "paper_mean", "paper_std")
-    )
+    rows.writerow(COLUMNS)
     for dataset in table.datasets:
         for method in table.methods:
             key = (dataset, method)
             if key not in table.cells and key not in table.unfinished:
                 continue
-            rows.writerow((dataset, method, *_numbers(table, key), *(table.paper.get(key) or ("", ""))))
+            cell = table.cells.get(key)
+            about = ("", "") if cell is None else (cell.data, cell.updates)
+            rows.writerow((dataset, method, *_numbers(table, key), *(table.paper.get(key) or ("", "")), *about))
     for method, cell in table.overall.items():
-        extra = table.paper_overall.get(method) or ("", "")
-        rows.writerow(
-            (OVERALL, method, repr(cell.mean), repr(cell.std), "", "", cell.seeds, cell.asked, int(cell.best), *extra)
-        )
+        numbers = (repr(cell.mean), repr(cell.std), "", "", cell.seeds, cell.asked, int(cell.best))
+        rows.writerow((OVERALL, method, *numbers, *(table.paper_overall.get(method) or ("", "")), "", ""))
     return text.getvalue()
 
 
@@ -151,7 +158,7 @@ def to_latex(table: ScoreTable) -> str:
     beside = [method for method in table.methods if any(key[1] == method for key in table.paper)]
     heads = ["Data set"]
     for method in table.methods:
-        heads += [method, f"{method}, paper"] if method in beside else [method]
+        heads += [method, f"{table.called[method]}, paper"] if method in beside else [method]
     lines = [
         r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}",
         r"\hline",

@@ -1,0 +1,360 @@
+"""The paper's headline claims, each with a rule that decides from stored numbers whether it holds here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from score_rl.errors import InputError
+from score_rl.experiments.protocols import METHODS, Protocol, rounded
+from score_rl.experiments.scales import PAPER_STEPS, SCALES
+from score_rl.report.paper import paper_dataset, paper_datasets
+from score_rl.report.results import algorithm_title
+from score_rl.report.statistics import Estimate, aggregates, overlap, score_matrix
+
+HOLDS, FAILS, PART, OPEN = "holds", "does not hold", "in part", "not enough data yet"
+FEWEST = 3  # data sets that two methods must share before their means are compared
+HIGH = "-expert"  # medium-expert and expert: high quality; the other nine sets are of low and medium quality
+SPEEDUP = 3.1
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a method reached on one of the paper's data sets: the last policies of its seeds."""
+
+    algorithm: str
+    dataset: str  # by the paper's name
+    data: str  # what the data are
+    rows: int | None
+    protocol: Protocol
+    scores: Sequence[float]  # one for each seed
+    fresh: Sequence[float] | None = None  # the same policies in 100 fresh episodes
+    files: tuple[Path, ...] = ()
+    precision: str = "float32"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Everything that the verdicts and the tables are made of."""
+
+    results: Mapping[tuple[str, str], Result]  # (algorithm, data set)
+    others: Sequence[Result] = ()  # stored as well, of protocols further from the paper's
+    experiments: Mapping[str, tuple[Path, Mapping[str, Any]]] = field(default_factory=dict)  # result.json by name
+    speeds: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)  # files of benchmarks/results/speed
+
+    def whole(self, algorithm: str) -> dict[str, Result]:
+        """Its data sets with the paper's number of updates and at least two seeds, in the paper's order."""
+        mine = {dataset: self.results.get((algorithm, dataset)) for dataset in paper_datasets()}
+        return {
+            dataset: result
+            for dataset, result in mine.items()
+            if result is not None and result.protocol.updates >= PAPER_STEPS and result.protocol.seeds > 1
+        }
+
+
+class Verdict(NamedTuple):
+    word: str
+    because: str
+    files: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    title: str
+    rule: str
+    judge: Callable[[Stored], Verdict]
+
+
+def together(parts: Sequence[float]) -> str:
+    """1 for what agrees, 0 for what does not, between them for what leans: one word for all."""
+    if not parts:
+        return OPEN
+    if all(part == 1 for part in parts):
+        return HOLDS
+    return FAILS if all(part == 0 for part in parts) else PART
+
+
+def said(estimate: Estimate) -> str:
+    interval = f" [{estimate.low:.1f}, {estimate.high:.1f}]" if estimate.has_interval else ""
+    return f"{estimate.value:,.1f}{interval}"
+
+
+def below(one: Estimate, other: Estimate) -> bool:
+    """The whole interval below the whole other one."""
+    return overlap(one, other) is False and one.value < other.value
+
+
+# -- SCORE among the methods -----------------------------------------------------------------------------------------
+
+
+class Comparison(NamedTuple):
+    """Means over the data sets that both have, with rliable's 95 % intervals."""
+
+    algorithm: str
+    datasets: list[str]
+    score: Estimate
+    other: Estimate
+
+    @property
+    def lead(self) -> float:
+        return self.score.value - self.other.value
+
+    def __str__(self) -> str:
+        return (
+            f"{said(self.score)} against {algorithm_title(self.algorithm)}'s {said(self.other)} on {len(self.datasets)}"
+        )
+
+
+def compare(stored: Stored, algorithm: str, among: Sequence[str]) -> Comparison | None:
+    """SCORE beside a method on what both have of these data sets; None where that is too little."""
+    ours, theirs = stored.whole("score"), stored.whole(algorithm)
+    shared = [dataset for dataset in among if dataset in ours and dataset in theirs]
+    if len(shared) < FEWEST:
+        return None
+    try:
+        matrices = {
+            name: score_matrix(name, {dataset: mine[dataset].scores for dataset in shared})
+            for name, mine in (("score", ours), (algorithm, theirs))
+        }
+    except InputError:  # unequal numbers of seeds
+        return None
+    found = aggregates(matrices)
+    return Comparison(algorithm, shared, found["score"]["mean"], found[algorithm]["mean"])
+
+
+def comparisons(stored: Stored, among: Sequence[str]) -> dict[str, Comparison]:
+    found = {algorithm: compare(stored, algorithm, among) for algorithm in METHODS if algorithm != "score"}
+    return {algorithm: one for algorithm, one in found.items() if one is not None}
+
+
+def _files(stored: Stored, algorithms: Sequence[str]) -> tuple[Path, ...]:
+    named = [file for a in algorithms for result in stored.whole(a).values() for file in result.files]
+    return tuple(dict.fromkeys(named))
+
+
+def _coverage(stored: Stored) -> str:
+    counts = {algorithm_title(a): len(stored.whole(a)) for a in METHODS if stored.whole(a)}
+    return "finished with 1 M updates, of 15: " + (", ".join(f"{t} {n}" for t, n in counts.items()) or "none")
+
+
+def first_overall(stored: Stored) -> Verdict:
+    every = paper_datasets()
+    found = comparisons(stored, every) if len(stored.whole("score")) == len(every) else {}
+    files = _files(stored, ["score", *(found or METHODS[1:])])
+    if not found:
+        return Verdict(OPEN, _coverage(stored), files)
+    ahead = all(one.lead > 0 for one in found.values())
+    complete = len(found) == len(METHODS) - 1 and all(len(one.datasets) == len(every) for one in found.values())
+    word = FAILS if any(below(one.score, one.other) for one in found.values()) else PART
+    because = f"mean over shared data sets: {'; '.join(map(str, found.values()))}"
+    missing = [algorithm_title(a) for a in METHODS[1:] if a not in found]
+    because += f". Not compared: {', '.join(missing)}" if missing else ""
+    return Verdict(HOLDS if ahead and complete else word, because, files)
+
+
+def low_and_medium(stored: Stored) -> Verdict:
+    every = paper_datasets()
+    high = [dataset for dataset in every if dataset.endswith(HIGH)]
+    low = [dataset for dataset in every if dataset not in high]
+    complete = len(stored.whole("score")) == len(every)
+    on_low, on_high = (comparisons(stored, among) if complete else {} for among in (low, high))
+    files = _files(stored, ["score", *(on_low or METHODS[1:])])
+    if not on_low:
+        return Verdict(OPEN, _coverage(stored), files)
+    ahead = all(one.lead > 0 for one in on_low.values())
+    more = {a: on_low[a].lead > on_high[a].lead for a in on_low if a in on_high}
+    entire = len(more) == len(METHODS) - 1 and all(
+        len(on_low[a].datasets) == len(low) and len(on_high[a].datasets) == len(high) for a in more
+    )
+    behind = any(below(one.score, one.other) for one in on_low.values())
+    word = FAILS if behind or (more and not any(more.values())) else PART
+    parts = [
+        f"lead over {algorithm_title(a)} {one.lead:+.1f} on {len(one.datasets)} of low and medium quality"
+        + (f", {on_high[a].lead:+.1f} on {len(on_high[a].datasets)} of high" if a in on_high else "")
+        for a, one in on_low.items()
+    ]
+    missing = [algorithm_title(a) for a in METHODS[1:] if a not in on_low]
+    because = "; ".join(parts) + (f". Not compared: {', '.join(missing)}" if missing else "")
+    return Verdict(HOLDS if ahead and entire and all(more.values()) else word, because, files)
+
+
+# -- speed -----------------------------------------------------------------------------------------------------------
+
+
+def speed(stored: Stored) -> Verdict:
+    """How many times as long PBRL takes as SCORE, on every machine that has timed both."""
+    found: list[tuple[float, bool, str]] = []
+    files = []
+    if "runtime" in stored.experiments:
+        path, result = stored.experiments["runtime"]
+        methods = result["numbers"]["methods"]
+        if {"score", "pbrl-prior"} <= set(methods):
+            device = result["numbers"]["device"]
+            seconds = [methods[name]["seconds_per_epoch"] for name in ("pbrl-prior", "score")]
+            numbers = f"{seconds[0]:.2f} s against {seconds[1]:.2f} s an epoch"
+            found.append((seconds[0] / seconds[1], device.lower() != "cpu", f"{numbers} on {device}"))
+            files.append(path)
+    for path, parts in stored.speeds.items():
+        methods = parts.get("methods", {})
+        rates = [
+            methods.get(name, {}).get("rates", {}).get("1", {}).get("run_steps_per_second")
+            for name in ("score", "pbrl-prior")
+        ]
+        if all(rates):
+            stamp = methods["pbrl-prior"]["provenance"]
+            gpu = stamp["device"]["platform"] != "cpu"
+            device = stamp["device"]["kind"] if gpu else f"{stamp['cores']} CPU cores"
+            numbers = f"{rates[0]:,.1f} against {rates[1]:,.1f} updates a second"
+            found.append((rates[0] / rates[1], gpu, f"{numbers} on {device}, one run"))
+            files.append(path)
+    if not found:
+        return Verdict(OPEN, "no machine has timed both")
+    word = together([1.0 if times >= SPEEDUP else 0.5 if times > 1 else 0.0 for times, _, _ in found])
+    because = "; ".join(f"{times:,.1f} times: {numbers}" for times, _, numbers in found)
+    if word == HOLDS and not any(gpu for _, gpu, _ in found):
+        word, because = PART, because + ". No GPU has timed both, and the paper's is one"
+    return Verdict(word, because, tuple(files))
+
+
+# -- sweeps ----------------------------------------------------------------------------------------------------------
+
+Sweep = dict[str, dict[str, dict[str, Estimate]]]  # data set, variant, metric
+SCORE, TARGET = "evaluation/score", "train/q_target"
+
+
+def sweep(stored: Stored, name: str) -> tuple[Sweep, str, tuple[Path, ...]]:
+    """A stored sweep, how long its runs were, its file; empty where there is none."""
+    if name not in stored.experiments:
+        return {}, "", ()
+    path, result = stored.experiments[name]
+    found: Sweep = {}
+    seeds = set()
+    for entry in result["numbers"]["groups"]:
+        seeds.add(entry["seeds"])
+        last = {metric: _estimate(value) for metric, value in entry["last"].items() if value is not None}
+        found.setdefault(entry["dataset"], {})[entry["variant"]] = last
+    scale = SCALES.get(result["scale"] or "")
+    length = f"{rounded(scale.steps)} updates, " if scale else ""
+    numbers = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+    return found, f"{length}{numbers} seeds", (path,)
+
+
+def _estimate(value: Mapping[str, Any]) -> Estimate:
+    low, high = value["interval_95"] or (np.nan, np.nan)
+    return Estimate(value["mean"], low, high)
+
+
+def _scores(variants: Mapping[str, Mapping[str, Estimate]], wanted: Sequence[str]) -> list[Estimate] | None:
+    """The last scores of these variants; None where one is missing."""
+    if any(SCORE not in variants.get(name, {}) for name in wanted):
+        return None
+    return [variants[name][SCORE] for name in wanted]
+
+
+def decay(stored: Stored) -> Verdict:
+    found, length, files = sweep(stored, "sweep-decay")
+    parts, numbers = [], []
+    for dataset, variants in found.items():
+        narrow = (paper_dataset(dataset) or dataset).endswith("-medium")
+        scores = _scores(variants, ("γ_bc = 0.96", "γ_bc = 0.98")) if narrow else None
+        if scores is not None:
+            fast, usual = scores
+            parts.append(1.0 if below(fast, usual) else 0.5 if fast.value < usual.value else 0.0)
+            numbers.append(f"{dataset}: {said(fast)} against {said(usual)} with 0.98")
+    return _swept(parts, numbers, length, files)
+
+
+def critics(stored: Stored) -> Verdict:
+    found, length, files = sweep(stored, "sweep-critics")
+    parts, numbers = [], []
+    for dataset, variants in found.items():
+        scores = _scores(variants, ("M = 3", "M = 5", "M = 7", "M = 9"))
+        if scores is None:
+            continue
+        three, five, *more = scores
+        wider = all(_width(three) > _width(other) for other in (five, *more))
+        unstable, enough = wider and three.value < five.value, not any(below(five, other) for other in more)
+        parts += [float(unstable), float(enough)]
+        listed = ", ".join(said(score) for score in scores)
+        words = f"three {'unstable' if unstable else 'not unstable'}, five {'enough' if enough else 'not enough'}"
+        numbers.append(f"{dataset}: {listed} for 3, 5, 7, 9: {words}")
+    return _swept(parts, numbers, length, files)
+
+
+def _width(estimate: Estimate) -> float:
+    return estimate.high - estimate.low
+
+
+def beta(stored: Stored) -> Verdict:
+    found, length, files = sweep(stored, "sweep-beta")
+    parts, numbers = [], []
+    for dataset, variants in found.items():
+        scores = _scores(variants, ("β = 2.0", "β = 0.2"))
+        if scores is None or TARGET not in variants["β = 2.0"]:
+            continue
+        much, usual = scores
+        value = variants["β = 2.0"][TARGET]
+        parts.append(float(below(much, usual) and value.value < 0))
+        numbers.append(f"{dataset}: {said(much)} against {said(usual)} with 0.2, Q target {value.value:,.0f}")
+    return _swept(parts, numbers, length, files)
+
+
+def _swept(parts: Sequence[float], numbers: Sequence[str], length: str, files: tuple[Path, ...]) -> Verdict:
+    if not parts:
+        return Verdict(OPEN, "no such sweep is stored", files)
+    return Verdict(together(parts), f"{length}. {'; '.join(numbers)}", files)
+
+
+CLAIMS = (
+    Claim(
+        "SCORE is first overall",
+        "Compared are means over the data sets that SCORE and another of the paper's methods both finished with 1 M "
+        f"updates, if SCORE has all 15 and they share {FEWEST} or more. It holds if SCORE's is higher than all nine "
+        "others', each over all 15; it does not if one is higher with an interval wholly above SCORE's; in part "
+        "otherwise.",
+        first_overall,
+    ),
+    Claim(
+        "SCORE is strongest on data of low and medium quality",
+        "The same comparison on random, medium-replay and medium (nine sets), beside medium-expert and expert (six). "
+        "It holds if SCORE leads all nine others on the nine, and by more than on the six; it does not if one of them "
+        "is ahead on the nine with an interval wholly above SCORE's, or if no lead is larger there; in part otherwise.",
+        low_and_medium,
+    ),
+    Claim(
+        "SCORE is 3.1 times as fast as PBRL (PBRL-prior here)",
+        f"It holds if SCORE is {SPEEDUP} times as fast or more on every machine that has timed one run of both, a GPU "
+        "among them; it does not if SCORE is nowhere faster; in part otherwise.",
+        speed,
+    ),
+    Claim(
+        "γ_bc = 0.96 collapses late on narrow data",
+        "On medium data the last score with 0.96 is compared with that of 0.98. It holds if its interval lies wholly "
+        "below, does not if its mean is not lower, and holds in part if the mean is lower and the intervals overlap. "
+        "How it came there, the stored curves show.",
+        decay,
+    ),
+    Claim(
+        "M = 3 is unstable, M = 5 is enough",
+        "Two questions on each data set. Three are unstable if their interval over seeds is wider than those of 5, 7 "
+        "and 9 and their mean below that of 5. Five are enough if no larger number has an interval wholly above "
+        "theirs. It holds if all answers are yes, does not if all are no.",
+        critics,
+    ),
+    Claim(
+        "β = 2.0 is over-pessimistic",
+        "On each data set the Q target must be negative and the interval of the last score wholly below that of β = "
+        "0.2. It holds if that is so on all, does not if on none.",
+        beta,
+    ),
+)
+
+
+def read_experiments(folder: Path) -> dict[str, tuple[Path, Mapping[str, Any]]]:
+    """result.json of every stored experiment."""
+    return {path.parent.name: (path, json.loads(path.read_text())) for path in sorted(folder.glob("*/result.json"))}

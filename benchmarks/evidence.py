@@ -1,0 +1,409 @@
+"""Put the measured scores beside the paper's: README's table and figure, and the tables of docs/results.md.
+
+    python benchmarks/evidence.py           rewrite the tables and figures
+    python benchmarks/evidence.py --check   exit code 1 where a document or figure differs from what is stored
+
+Everything comes from benchmarks/results: each number links to the file it was read from. A table stands between
+`<!-- evidence:NAME -->` and `<!-- /evidence:NAME -->`; the rest of a document is left alone. Nothing is trained.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from claims import CLAIMS, Result, Stored, read_experiments
+
+from score_rl.drawing import BLUE, ORANGE, new_figure
+from score_rl.experiments.execution import once
+from score_rl.experiments.protocols import candidates, protocol_of, span
+from score_rl.report.figures import FAINT, INK, performance_profiles, styled
+from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, paper_table, printed
+from score_rl.report.results import SCORE, Group, RunResult, algorithm_title, gather
+from score_rl.report.statistics import (
+    AGGREGATES,
+    Company,
+    Estimate,
+    aggregates,
+    companies,
+    mean_over_seeds,
+    overlap,
+    printed_interval,
+    profiles,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+FIGURES = ROOT / "docs" / "figures" / "evidence"
+DOCUMENTS = ("README.md", "docs/results.md")
+NOTHING = "–"
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def read(folder: Path = RESULTS) -> Stored:
+    """What is stored there, whatever that is by now."""
+    speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
+    return collect(gather([folder]), read_experiments(folder / "experiments"), speeds)
+
+
+def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = None) -> Stored:
+    """The protocol closest to the paper's for each method and data set, as `main-table --from-stored` has it."""
+    chosen = [groups[0] for groups in candidates(once(runs)).values() if protocol_of(groups[0]).seeds]
+    results = {(each.algorithm, paper_dataset(each.dataset) or ""): result_of(each) for each in chosen}
+    shown = {(run.folder, run.name) for each in chosen for run in each.runs}
+    others: list[Result] = []
+    for each in (each for groups in candidates(runs).values() for each in groups):
+        if protocol_of(each).seeds and not any((run.folder, run.name) in shown for run in each.runs):
+            found = result_of(each)
+            if all(found.scores != other.scores for other in others):  # one experiment's runs serve several
+                others.append(found)
+    return Stored(results, others, experiments or {}, speeds or {})
+
+
+def result_of(group: Group) -> Result:
+    """One cell: a method on a data set, by one protocol."""
+    ended = [run for run in group.finished if run.score is not None]
+    again = [run.judged_again() for run in ended]
+    return Result(
+        algorithm=group.algorithm,
+        dataset=paper_dataset(group.dataset) or group.dataset,
+        data=data_kind(group.dataset),
+        rows=ended[0].data.get("rows"),
+        protocol=protocol_of(group),
+        precision=ended[0].request.get("precision", "float32"),
+        scores=group.final(SCORE).tolist(),
+        fresh=None if None in again else [value for value in again if value is not None],
+        files=tuple(dict.fromkeys(run.folder / "summary.json" for run in ended)),
+    )
+
+
+# -- words -----------------------------------------------------------------------------------------------------------
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Iterable[int] = ()) -> str:
+    """Markdown; the columns numbered in `right` are numbers."""
+    rule = ["---:" if column in set(right) else "---" for column in range(len(headings))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (headings, rule, *rows))
+
+
+def spread(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.1f} ± {np.std(values):.1f}"
+
+
+def link(text: str, files: Sequence[Path], base: Path) -> str:
+    """The text as a link to its file; further files after it."""
+    if not files:
+        return text
+    first, *more = (Path(os.path.relpath(file, base)).as_posix() for file in files)
+    return f"[{text}]({first})" + "".join(f" [+]({file})" for file in more)
+
+
+def length(result: Result) -> str:
+    """1 M × 5: updates and seeds; in bold where that is less than the paper's."""
+    said = spaced(str(result.protocol))
+    return f"**{said}**" if result.protocol.shorter else said
+
+
+def spaced(text: str) -> str:
+    """1 M and 200 k, as the documents write them."""
+    return re.sub(r"(\d)([Mk])\b", r"\1 \2", text)
+
+
+def paper_of(result: Result) -> Printed | None:
+    return printed(result.algorithm, result.dataset)
+
+
+def difference(result: Result) -> str:
+    paper = paper_of(result)
+    return NOTHING if paper is None else f"{np.mean(result.scores) - paper.mean:+.1f}"
+
+
+def agree(result: Result) -> str:
+    """Whether Student's 95 % intervals of both means overlap."""
+    paper = paper_of(result)
+    if paper is None:
+        return NOTHING
+    both = overlap(mean_over_seeds(np.array(result.scores)), printed_interval(*paper, SEEDS))
+    return {True: "yes", False: "no", None: "one seed"}[both]
+
+
+# -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def readme(stored: Stored, base: Path) -> str:
+    """SCORE on the fifteen data sets beside the paper's."""
+    ran = [stored.results[key] for dataset in paper_datasets() if (key := ("score", dataset)) in stored.results]
+    rows = []
+    for dataset in paper_datasets():
+        paper, mine = paper_table()[dataset, "SCORE"], stored.results.get(("score", dataset))
+        if mine is None:
+            rows.append([dataset, NOTHING, "not run yet", NOTHING, str(paper), NOTHING, NOTHING])
+        else:
+            score = link(spread(mine.scores), mine.files, base) + (
+                f" ({length(mine)})" if mine.protocol.shorter else ""
+            )
+            rows.append([dataset, mine.data, score, fresh(mine, base), str(paper), difference(mine), agree(mine)])
+    if len(ran) > 1:
+        rows.append(mean_row(ran))
+    results = os.path.relpath(ROOT / "docs" / "results.md", base)
+    headings = ["data set", "data", "SCORE here", "100 episodes", "paper", "difference", "overlap"]
+    said = [
+        f"SCORE has run on {len(ran)} of the paper's 15 data sets. Normalised score in percent of the last policies,",
+        "mean ± std over seeds; 10 episodes, and 100 fresh ones of the same policies; β 0.2 and γ_bc 0.98 everywhere.",
+        "1 M updates × 5 seeds as in the paper, unless a cell says in bold that it was less. The paper's data are",
+        "D4RL's own, ours are what the second column says. *Overlap*: of the 95 % intervals of both means. Every",
+        f"number links to its file; [docs/results.md]({results}) has the rules, all methods, and verdicts on the",
+        "paper's claims.",
+        "",
+        f"![SCORE beside the paper's]({os.path.relpath(FIGURES / 'score.svg', base)})",
+    ]
+    return "\n".join([table(headings, rows, (5,)), "", *said])
+
+
+def fresh(result: Result, base: Path) -> str:
+    return NOTHING if result.fresh is None else link(spread(result.fresh), result.files, base)
+
+
+def mean_row(ran: Sequence[Result]) -> list[str]:
+    """As the paper's overall row: the mean of the means ± the mean of the deviations, of both over the same sets."""
+    papers = [paper_table()[result.dataset, "SCORE"] for result in ran]
+    ours = float(np.mean([np.mean(result.scores) for result in ran]))
+    deviation = float(np.mean([np.std(result.scores) for result in ran]))
+    theirs = Printed(float(np.mean([p.mean for p in papers])), float(np.mean([p.std for p in papers])))
+    ours_said = f"{ours:.1f} ± {deviation:.1f}"
+    return [f"mean of these {len(ran)}", "", ours_said, "", str(theirs), f"{ours - theirs.mean:+.1f}", ""]
+
+
+def methods(stored: Stored, base: Path) -> str:
+    """Every method on every data set for which something is stored."""
+    headings = ["data set", "method", "data", "rows", "precision", "updates × seeds", "here", "100 episodes", "paper"]
+    headings += ["difference", "overlap"]
+    rows = []
+    for dataset in paper_datasets():
+        for result in (r for (_, of), r in stored.results.items() if of == dataset):
+            rows.append([dataset, *described(result, base)])
+    if not rows:
+        return "Nothing is stored yet."
+    lines = [table(headings, rows, (3, 9))]
+    if stored.others:
+        listed = "; ".join(
+            f"{algorithm_title(r.algorithm)} on {r.dataset} ({r.data}, {length(r)}, {r.precision}): "
+            f"{link(spread(r.scores), r.files, base)}"
+            for r in stored.others
+        )
+        lines.append(f"Stored as well, and shown nowhere else: {listed}.")
+    return "\n\n".join(lines)
+
+
+def described(result: Result, base: Path) -> list[str]:
+    paper = paper_of(result)
+    rows = NOTHING if result.rows is None else f"{result.rows:,}"
+    score = link(spread(result.scores), result.files, base)
+    numbers = [score, fresh(result, base), NOTHING if paper is None else str(paper), difference(result), agree(result)]
+    return [algorithm_title(result.algorithm), result.data, rows, result.precision, length(result), *numbers]
+
+
+def in_companies(stored: Stored) -> tuple[list[Company], list[str]]:
+    """Methods that finished on the same data sets; what was measured more briefly than the paper's says so."""
+    protocols: dict[str, list[Any]] = {}
+    for (algorithm, _), result in stored.results.items():
+        protocols.setdefault(algorithm, []).append(result.protocol)
+    names = {
+        algorithm: algorithm_title(algorithm) + (f", {span(mine)}" if any(p.shorter for p in mine) else "")
+        for algorithm, mine in protocols.items()
+    }
+    scores: dict[str, dict[str, Sequence[float]]] = {}
+    for (algorithm, dataset), result in stored.results.items():
+        scores.setdefault(names[algorithm], {})[dataset] = result.scores
+    return companies(scores)
+
+
+def aggregate(stored: Stored, base: Path) -> str:
+    found, notes = in_companies(stored)
+    headings = ["method", "median", "interquartile mean", "mean", "gap to 100"]
+    blocks = []
+    for company in found:
+        number = len(company.datasets)
+        names = "all" if number == len(paper_datasets()) else ", ".join(company.datasets)
+        rows = [
+            [spaced(method), *(interval(mine[name]) for name in AGGREGATES)]
+            for method, mine in aggregates(company.matrices).items()
+        ]
+        blocks.append(f"Over {number} of 15 data sets ({names}):\n\n{table(headings, rows)}")
+    if any(len(company.matrices) > 1 for company in found):
+        blocks.append(f"![performance profiles]({os.path.relpath(FIGURES / 'profiles.svg', base)})")
+    return "\n\n".join([*blocks, *notes]) or "Nothing is stored yet."
+
+
+def interval(estimate: Estimate) -> str:
+    return f"{estimate.value:.1f}" + (f" [{estimate.low:.1f}, {estimate.high:.1f}]" if estimate.has_interval else "")
+
+
+def claims(stored: Stored, base: Path) -> str:
+    rows = []
+    for claim in CLAIMS:
+        verdict = claim.judge(stored)
+        sources = ", ".join(link(f"{file.parent.name}/{file.name}", [file], base) for file in verdict.files)
+        rows.append([claim.title, f"**{verdict.word}**", spaced(verdict.because), sources or NOTHING])
+    return table(["the paper says", "here", "numbers, [95 % interval]", "from"], rows)
+
+
+def rules(stored: Stored, base: Path) -> str:
+    return "\n".join(f"- **{claim.title}**: {claim.rule}" for claim in CLAIMS)
+
+
+TABLES: dict[str, Callable[[Stored, Path], str]] = {
+    "readme": readme,
+    "methods": methods,
+    "aggregates": aggregate,
+    "claims": claims,
+    "rules": rules,
+}
+
+
+def rewritten(text: str, stored: Stored, base: Path) -> str:
+    """A document that lies in `base`, with its tables as they are stored."""
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in TABLES:
+            raise ValueError(f"no table is called {name!r}; there are {', '.join(TABLES)}")
+        return f"<!-- evidence:{name} -->\n\n{TABLES[name](stored, base)}\n\n<!-- /evidence:{name} -->"
+
+    return re.sub(r"<!-- evidence:(\w+) -->.*?<!-- /evidence:\1 -->", replace, text, flags=re.DOTALL)
+
+
+# -- figures ---------------------------------------------------------------------------------------------------------
+
+
+def drawn_numbers(stored: Stored) -> dict[str, list[float]]:
+    """What the figures show; stands in their files, so that one that is out of date can be told."""
+    return {
+        f"{algorithm} {dataset}": [round(score, 4) for score in result.scores]
+        for (algorithm, dataset), result in stored.results.items()
+    }
+
+
+@styled
+def score_figure(stored: Stored) -> Any:
+    """SCORE and the paper's SCORE on each data set, means with 95 % intervals."""
+    figure, ((axis,),) = new_figure(1, 1, 7.2, 5.4)
+    datasets = paper_datasets()
+    for place, dataset in enumerate(datasets):
+        paper, mine = paper_table()[dataset, "SCORE"], stored.results.get(("score", dataset))
+        if mine is not None:
+            label = "here, shorter" if mine.protocol.shorter else "here, as long"
+            face = "white" if mine.protocol.shorter else BLUE
+            _dot(axis, mean_over_seeds(np.array(mine.scores)), place - 0.17, BLUE, "o", label, face)
+        _dot(
+            axis,
+            printed_interval(*paper, SEEDS),
+            place + 0.17,
+            ORANGE,
+            "D",
+            "paper: 1 M updates × 5 seeds, on D4RL's own data",
+        )
+    kinds = {d: r.data for (algorithm, d), r in stored.results.items() if algorithm == "score"}
+    axis.set_yticks(range(len(datasets)))
+    names = axis.set_yticklabels([f"{dataset} ({kinds.get(dataset, 'not run yet')})" for dataset in datasets])
+    for name, dataset in zip(names, datasets, strict=True):
+        name.set_color(INK if dataset in kinds else FAINT)
+    axis.set_ylim(len(datasets) - 0.4, -0.6)
+    axis.set_xlim(-8, 122)
+    axis.tick_params(axis="y", length=0)
+    axis.grid(visible=False, axis="y")
+    for edge in (2.5, 5.5, 8.5, 11.5):
+        axis.axhline(edge, color=FAINT, linewidth=0.5, alpha=0.5)
+    axis.set_xlabel("normalised score (%), mean and 95 % interval over seeds")
+    axis.set_title("SCORE: this code beside the paper", loc="left", color=INK)
+    handles = dict(sorted(zip(*reversed(axis.get_legend_handles_labels()), strict=True), key=lambda item: item[0]))
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+    return figure
+
+
+def _dot(
+    axis: Any, estimate: Estimate, place: float, colour: str, marker: str, label: str, face: str | None = None
+) -> None:
+    if estimate.has_interval:
+        ends = [max(estimate.low, -8), min(estimate.high, 122)]
+        axis.plot(ends, [place, place], color=colour, linewidth=2.2, alpha=0.55, solid_capstyle="butt")
+    axis.plot(estimate.value, place, marker=marker, markersize=5, color=colour, markerfacecolor=face or colour,
+              linestyle="none", label=label)  # fmt: skip
+
+
+def figures(stored: Stored) -> dict[str, Any]:
+    found = {"score": score_figure(stored)}
+    together = [company for company in in_companies(stored)[0] if len(company.matrices) > 1]
+    if together:
+        figure = performance_profiles(profiles(together[0].matrices), width=6.0)
+        number = len(together[0].datasets)
+        figure.suptitle(f"Over {number} of 15 data sets", fontsize=9, x=0.01, ha="left")
+        found["profiles"] = figure
+    return found
+
+
+def draw(stored: Stored, folder: Path = FIGURES) -> None:
+    """On white, so that they can be read in dark mode too; the same bytes for the same results."""
+    import matplotlib
+
+    folder.mkdir(parents=True, exist_ok=True)
+    about = {"Date": None, "Description": json.dumps(drawn_numbers(stored))}
+    for name, figure in figures(stored).items():
+        with matplotlib.rc_context({"svg.hashsalt": "score-rl"}):
+            figure.savefig(folder / f"{name}.svg", facecolor="white", metadata=about)
+
+
+def figure_numbers(path: Path) -> Any:
+    """The numbers that a figure was drawn from."""
+    from xml.etree import ElementTree
+
+    found = ElementTree.parse(path).find(".//{http://purl.org/dc/elements/1.1/}description")
+    return None if found is None or found.text is None else json.loads(found.text)
+
+
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Arguments:
+    check: bool = False
+    """Change nothing; exit code 1 if a document or figure differs from what is stored."""
+
+
+def main(asked: Arguments) -> int:
+    stored = read()
+    stale = []
+    for name in DOCUMENTS:
+        path = ROOT / name
+        text = path.read_text()
+        fresh_text = rewritten(text, stored, path.parent)
+        if fresh_text != text:
+            stale.append(name)
+            if not asked.check:
+                path.write_text(fresh_text)
+    if asked.check:
+        stale += [
+            str(path.relative_to(ROOT))
+            for path in sorted(FIGURES.glob("*.svg"))
+            if figure_numbers(path) != drawn_numbers(stored)
+        ]
+    else:
+        draw(stored)
+    for name in stale:
+        print(f"{name} {'differs from the stored results: run make evidence' if asked.check else 'rewritten'}")
+    return int(asked.check and bool(stale))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(tyro.cli(Arguments, description=__doc__)))

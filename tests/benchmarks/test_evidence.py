@@ -1,0 +1,367 @@
+"""The documents show what is stored, protocols are picked and claims judged by their rules, on results made up here."""
+
+import csv
+import dataclasses
+import functools
+import json
+import re
+from pathlib import Path
+
+import claims
+import evidence
+import numpy as np
+import pytest
+
+from score_rl.cli import main
+from score_rl.experiments.protocols import METHODS, Protocol, closest, labelled, protocol_of
+from score_rl.report.paper import paper_datasets, paper_method, paper_table
+from score_rl.report.results import Curve, RunResult
+
+MILLION = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return evidence.read()
+
+
+def runs(algorithm, dataset, scores, steps=MILLION, *, folder="kept", status="finished", request=None, **config):
+    """A run for each score, by seeds from 0 on."""
+    return [
+        RunResult(
+            folder=Path(folder), name=f"{dataset}_seed={seed}", algorithm=algorithm, dataset=dataset,
+            environment="hopper", task="hopper", seed=seed, config=config, status=status, step=steps, steps=steps,
+            curves={"evaluation/score": Curve(np.array([steps]), np.array([float(score)]))},
+            data={"checksum": folder}, request={"eval_episodes": 10} | (request or {}),
+        )
+        for seed, score in enumerate(scores)
+    ]  # fmt: skip
+
+
+# -- the documents ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document", evidence.DOCUMENTS)
+def test_documents_show_what_is_stored(document, stored):
+    path = evidence.ROOT / document
+    text = path.read_text()
+    assert "<!-- evidence:" in text
+    assert evidence.rewritten(text, stored, path.parent) == text, "run: make evidence"
+
+
+def test_every_table_stands_in_a_document_and_every_link_leads_somewhere():
+    for document in evidence.DOCUMENTS:
+        path = evidence.ROOT / document
+        links = re.findall(r"\]\(([^)#]+)\)", path.read_text())
+        assert [link for link in links if "//" not in link and not (path.parent / link).exists()] == []
+    text = "".join((evidence.ROOT / document).read_text() for document in evidence.DOCUMENTS)
+    assert all(f"<!-- evidence:{name} -->" in text for name in evidence.TABLES)
+
+
+def test_figures_are_drawn_from_what_is_stored(stored):
+    found = sorted(evidence.FIGURES.glob("*.svg"))
+    assert "score.svg" in [path.name for path in found]
+    for path in found:
+        assert evidence.figure_numbers(path) == evidence.drawn_numbers(stored), "run: make evidence"
+
+
+def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
+    """In a project of its own: empty at first, with results later."""
+    for name in evidence.DOCUMENTS:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(
+            "before\n<!-- evidence:readme -->\nout of date\n<!-- /evidence:readme -->\nafter\n"
+        )
+    for name, value in (("ROOT", tmp_path), ("FIGURES", tmp_path / "docs" / "figures")):
+        monkeypatch.setattr(evidence, name, value)
+    for scores in ([], [90.0, 92.0]):
+        monkeypatch.setattr(
+            evidence, "read", lambda scores=scores: evidence.collect(runs("score", "replica:hopper-expert", scores))
+        )
+        assert evidence.main(evidence.Arguments(check=True)) == 1
+        assert evidence.main(evidence.Arguments()) == 0
+        assert evidence.main(evidence.Arguments(check=True)) == 0
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "out of date" not in text
+    assert "| hopper-expert | replica | [91.0 ± 1.0](" in text
+    assert "(**1 M × 2**) | – | 112.0 ± 0.3 | -21.0 |" in text
+    assert text.count("not run yet") == 14
+    with pytest.raises(ValueError, match="no table is called 'nonsense'"):
+        evidence.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", evidence.read(), tmp_path)
+
+
+def test_figures_are_the_same_bytes_again(tmp_path, stored):
+    for folder in ("a", "b"):
+        evidence.draw(stored, tmp_path / folder)
+    assert (tmp_path / "a" / "score.svg").read_bytes() == (tmp_path / "b" / "score.svg").read_bytes()
+
+
+@pytest.mark.usefixtures("hastily")
+def test_tables_work_with_nothing_and_with_everything(tmp_path):
+    nothing = evidence.collect([])
+    everything = evidence.collect(complete())
+    for table in evidence.TABLES.values():
+        assert table(nothing, tmp_path)
+        assert table(everything, tmp_path)
+    assert evidence.readme(nothing, tmp_path).count("not run yet") == 15
+    text = evidence.readme(everything, tmp_path)
+    assert "not run yet" not in text
+    assert "mean of these 15" in text
+    assert evidence.aggregate(everything, tmp_path).count("Over ") == 1
+
+
+# -- protocols -------------------------------------------------------------------------------------------------------
+
+
+def pick(*groups):
+    (found,) = closest([run for group in groups for run in group])
+    return found
+
+
+def test_most_updates_then_most_seeds_then_the_nearest_data():
+    replica, again = "replica:hopper-medium", "hopper-medium-recollected"
+    brief = runs("score", again, [1, 2, 3, 4, 5], 300_000, folder="brief")
+    few = runs("score", replica, [10, 11], folder="few")
+    more = runs("score", replica, [20, 21, 22], folder="more")
+    near = runs("score", again, [30, 31, 32], folder="near")
+    assert pick(brief, few).final("evaluation/score").tolist() == [10, 11]
+    assert pick(few, brief, more).final("evaluation/score").tolist() == [20, 21, 22]
+    assert pick(more, near, few).final("evaluation/score").tolist() == [30, 31, 32]
+    assert pick(near, runs("score", again, [7] * 9, status="failed")).dataset == again, "what did not finish is nothing"
+
+
+def test_a_cell_never_mixes_protocols():
+    """Other lengths, other data under one name, other settings and a repetition are other cells."""
+    name = "replica:hopper-medium"
+    one = runs("score", name, [1, 2], folder="a")
+    for other in (
+        runs("score", name, [5, 6, 7], 500_000, folder="a"),
+        runs("score", name, [5], folder="b"),
+        runs("score", name, [5], folder="a", request={"precision": "bfloat16"}),
+        runs("score", name, [50, 60, 70], folder="a", beta=2.0),
+        runs("score", name, [50, 60, 70], folder="a", request={"physics": "stock"}),
+    ):
+        assert pick(one, other).final("evaluation/score").tolist() == [1, 2]
+
+
+def test_schedules_may_be_shorter_and_morel_counts_iterations():
+    assert protocol_of(pick(runs("score", "replica:hopper-medium", [1], 300_000, bc_decay_every=3_000))).shorter
+    assert protocol_of(pick(runs("morel", "replica:hopper-medium", [1] * 5, 1_000))) == Protocol(MILLION, 5, 10)
+
+
+def test_what_is_shorter_says_so_in_its_name():
+    found = closest(
+        runs("cql", "replica:hopper-medium", [1, 2], 200_000)
+        + runs("cql", "replica:hopper-expert", [1, 2, 3])
+        + runs("score", "replica:hopper-expert", [1] * 5)
+        + runs("bc", "replica:hopper-expert", [1] * 5, request={"eval_episodes": 3})
+    )
+    assert {each.method for each in labelled(found)} == {
+        "SCORE",
+        "CQL, 200k to 1M × 2 to 3",
+        "BC, 1M × 5, 3 episodes",
+    }
+
+
+def test_everything_else_that_is_stored_is_named(tmp_path):
+    found = evidence.collect(
+        runs("score", "hopper-medium-recollected", [1, 3], folder="b", request={"precision": "bfloat16"})
+        + runs("score", "hopper-medium-recollected", [4, 6], folder="b-float32")
+        + runs("score", "replica:hopper-medium", [7, 9], 300_000, folder="day")
+        + runs("score", "replica:hopper-medium", [7, 9], 300_000, folder="same-day")
+    )
+    assert found.results["score", "hopper-medium"].scores == [1, 3]
+    text = evidence.methods(found, tmp_path)
+    assert "(re-collected, **1 M × 2**, float32): [5.0 ± 1.0]" in text
+    assert text.count("**300 k × 2**") == 1
+
+
+def test_fresh_episodes_belong_to_their_seeds():
+    made = runs("score", "hopper-medium-recollected", [1, 2, 3])
+    facts = {"seeds": [0, 1, 2], "diverged": [1], "last_policies_100_episodes": [10.0, 30.0]}
+    made = [dataclasses.replace(run, data=facts, status="diverged" if run.seed == 1 else "finished") for run in made]
+    found = evidence.collect(made).results["score", "hopper-medium"]
+    assert (found.scores, found.fresh) == ([1, 3], [10, 30])
+    assert evidence.collect(runs("score", "replica:hopper-medium", [1])).results["score", "hopper-medium"].fresh is None
+
+
+def test_intervals_overlap_or_not():
+    """The paper's SCORE on hopper-medium is 99.6 ± 2.8: Student's interval reaches from 95.7 to 103.5."""
+    assert agree([101.2, 101.3, 101.4]) == "yes"
+    assert agree([104.0, 104.1, 104.2]) == "no"
+    assert agree([103.0]) == "one seed"
+    assert agree([95.0] * 5) == "no"
+    assert agree([95.8] * 5) == "yes"
+
+
+def agree(scores):
+    return evidence.agree(
+        evidence.collect(runs("score", "replica:hopper-medium", scores)).results["score", "hopper-medium"]
+    )
+
+
+# -- verdicts --------------------------------------------------------------------------------------------------------
+
+
+def complete(shift=None, methods=METHODS, datasets=None, steps=MILLION):
+    """The paper's own means as if they were measured here, close together; `shift` moves some."""
+    made = []
+    for algorithm in methods:
+        for dataset in datasets or paper_datasets():
+            mean = paper_table()[dataset, paper_method(algorithm)].mean + (shift or {}).get(algorithm, 0.0)
+            length = steps // 1_000 if algorithm == "morel" else steps
+            made += runs(algorithm, f"replica:{dataset}", [mean - 0.1, mean, mean + 0.1], length)
+    return made
+
+
+def overall(**options):
+    return claims.first_overall(evidence.collect(complete(**options))).word
+
+
+@pytest.fixture
+def hastily(monkeypatch):
+    """Intervals from few resamples: these results are far apart."""
+    few = functools.partial(evidence.aggregates, repetitions=50)
+    monkeypatch.setattr(claims, "aggregates", few)
+    monkeypatch.setattr(evidence, "aggregates", few)
+
+
+@pytest.mark.usefixtures("hastily")
+def test_first_overall():
+    assert overall() == claims.HOLDS
+    assert overall(shift={"cql": 20.0}) == claims.FAILS
+    assert overall(methods=("score", "td3-bc", "cql")) == claims.PART, "not against all that the paper names"
+    assert overall(methods=("score", "td3-bc"), steps=300_000) == claims.OPEN
+    assert overall(methods=("score", "td3-bc"), datasets=paper_datasets()[:14]) == claims.OPEN
+    assert overall(methods=("score",)) == claims.OPEN
+    shorter = complete(methods=("score", "td3-bc")) + complete({"cql": 50.0}, ("cql",), steps=300_000)
+    verdict = claims.first_overall(evidence.collect(shorter))
+    assert verdict.word == claims.PART, "what was trained more briefly decides nothing"
+    assert "CQL" in verdict.because.partition("Not compared")[2]
+
+
+@pytest.mark.usefixtures("hastily")
+def test_strongest_on_low_and_medium_quality():
+    def word(runs):
+        return claims.low_and_medium(evidence.collect(runs)).word
+
+    low = [dataset for dataset in paper_datasets() if not dataset.endswith("expert")]
+    high = [dataset for dataset in paper_datasets() if dataset.endswith("expert")]
+    two = ("score", "td3-bc")
+    assert word(complete(methods=two)) == claims.PART
+    assert word(complete(methods=two)[:30]) == claims.OPEN
+    ahead = complete(methods=("score",)) + complete({"td3-bc": 40.0}, ("td3-bc",), low)
+    assert word(ahead + complete(methods=("td3-bc",), datasets=high)) == claims.FAILS
+    others = [m for m in METHODS if m != "score"]
+    far = complete(dict.fromkeys(others, -99.0), others, low) + complete(dict.fromkeys(others, -1.0), others, high)
+    assert word(complete(methods=("score",)) + far) == claims.HOLDS
+
+
+def sweep(name, values):
+    """{data set: {variant: (score, half its interval, Q target)}} as an experiment stores it."""
+    groups = [
+        {"dataset": dataset, "variant": variant, "seeds": 5, "asked": 5, "largest": {},
+         "last": {claims.SCORE: {"mean": score, "interval_95": [score - half, score + half]},
+                  claims.TARGET: {"mean": target, "interval_95": None}}}
+        for dataset, variants in values.items() for variant, (score, half, target) in variants.items()
+    ]  # fmt: skip
+    result = {"scale": "day", "numbers": {"groups": groups}}
+    return claims.Stored({}, experiments={name: (Path(name) / "result.json", result)})
+
+
+@pytest.mark.parametrize(("fast", "half", "word"), [(50, 5, claims.HOLDS), (75, 9, claims.PART), (85, 1, claims.FAILS)])
+def test_late_collapse(fast, half, word):
+    narrow = {"γ_bc = 0.96": (fast, half, 0), "γ_bc = 0.98": (80, 2, 0)}
+    broad = {"γ_bc = 0.96": (90, 1, 0), "γ_bc = 0.98": (80, 2, 0)}
+    verdict = claims.decay(
+        sweep("sweep-decay", {"replica:hopper-medium": narrow, "replica:hopper-medium-replay": broad})
+    )
+    assert verdict.word == word
+    assert "300k updates, 5 seeds" in verdict.because
+    assert "medium-replay" not in verdict.because
+
+
+@pytest.mark.parametrize(
+    ("three", "nine", "word"),
+    [((60, 9), (81, 1), claims.HOLDS), ((60, 0.5), (99, 1), claims.FAILS), ((60, 0.5), (81, 1), claims.PART)],
+)
+def test_numbers_of_critics(three, nine, word):
+    values = {"M = 3": (*three, 0), "M = 5": (80, 2, 0), "M = 7": (80, 2, 0), "M = 9": (*nine, 0)}
+    assert claims.critics(sweep("sweep-critics", {"replica:hopper-medium": values})).word == word
+
+
+@pytest.mark.parametrize(
+    ("score", "target", "word"), [(10, -1e4, claims.HOLDS), (10, 30, claims.FAILS), (79, -1e4, claims.FAILS)]
+)
+def test_over_pessimism(score, target, word):
+    values = {"β = 0.2": (80, 2, 36), "β = 2.0": (score, 1, target)}
+    assert claims.beta(sweep("sweep-beta", {"replica:hopper-medium": values})).word == word
+
+
+def test_what_is_not_stored_is_open():
+    nothing = claims.Stored({})
+    assert {claim.judge(nothing).word for claim in claims.CLAIMS} == {claims.OPEN}
+    assert claims.decay(sweep("sweep-decay", {"replica:hopper-medium": {"γ_bc = 0.98": (1, 1, 1)}})).word == claims.OPEN
+
+
+def timed(score, pbrl, platform):
+    stamp = {"device": {"platform": platform, "kind": "A GPU"}, "cores": 2}
+    rates = {"score": score, "pbrl-prior": pbrl}
+    return {
+        "methods": {m: {"rates": {"1": {"run_steps_per_second": r}}, "provenance": stamp} for m, r in rates.items()}
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "word"),
+    [
+        ([timed(400, 100, "gpu")], claims.HOLDS),
+        ([timed(400, 100, "cpu")], claims.PART),
+        ([timed(400, 100, "gpu"), timed(200, 100, "cpu")], claims.PART),
+        ([timed(90, 100, "gpu")], claims.FAILS),
+        ([{"methods": {}}, {}], claims.OPEN),
+    ],
+)
+def test_speed(files, word):
+    stored = claims.Stored({}, speeds={Path(f"{place}.json"): file for place, file in enumerate(files)})
+    assert claims.speed(stored).word == word
+
+
+def test_the_run_time_experiment_counts_epochs():
+    methods = {"score": {"seconds_per_epoch": 1.0}, "pbrl-prior": {"seconds_per_epoch": 3.2}}
+    result = {"numbers": {"device": "A GPU", "methods": methods}}
+    verdict = claims.speed(claims.Stored({}, experiments={"runtime": (Path("result.json"), result)}))
+    assert verdict.word == claims.HOLDS
+    assert "3.2 times" in verdict.because
+
+
+# -- the command that shows all methods ------------------------------------------------------------------------------
+
+
+def test_the_main_table_from_stored_has_the_same_numbers(tmp_path, monkeypatch, capsys, stored):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(evidence.ROOT)
+    with pytest.raises(SystemExit) as end:
+        main(["experiment", "run", "main-table", "aggregates", "profiles", "--out", str(tmp_path), "--from-stored"])
+    shown = capsys.readouterr().out
+    assert not end.value.code
+    assert "…" not in shown, "no name is cut"
+    with (tmp_path / "main-table" / "stored" / "table.csv").open() as file:
+        rows = {(row["method"], row["dataset"]): row for row in csv.DictReader(file) if row["dataset"] != "overall"}
+    titles = {(evidence.algorithm_title(algorithm), dataset): r for (algorithm, dataset), r in stored.results.items()}
+    assert rows.keys() == titles.keys()
+    for key, result in titles.items():
+        assert float(rows[key]["mean"]) == pytest.approx(np.mean(result.scores))
+        assert float(rows[key]["std"]) == pytest.approx(np.std(result.scores))
+        assert int(rows[key]["seeds"]) == result.protocol.seeds
+    together, _ = evidence.in_companies(stored)
+    numbers = json.loads((tmp_path / "aggregates" / "stored" / "result.json").read_text())["numbers"]["companies"]
+    assert [(c["datasets"], list(c["aggregates"])) for c in numbers] == [
+        (c.datasets, list(c.matrices)) for c in together
+    ]
+    for written, company in zip(numbers, together, strict=True):
+        for method, found in evidence.aggregates(company.matrices).items():
+            assert written["aggregates"][method]["iqm"]["mean"] == pytest.approx(found["iqm"].value)
+    assert (tmp_path / "profiles" / "stored" / "profiles.svg").exists()
