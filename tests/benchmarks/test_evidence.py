@@ -212,7 +212,7 @@ def complete(shift=None, methods=METHODS, datasets=None, steps=MILLION):
         for dataset in datasets or paper_datasets():
             mean = paper_table()[dataset, paper_method(algorithm)].mean + (shift or {}).get(algorithm, 0.0)
             length = steps // 1_000 if algorithm == "morel" else steps
-            made += runs(algorithm, f"replica:{dataset}", [mean - 0.1, mean, mean + 0.1], length)
+            made += runs(algorithm, f"replica:{dataset}", [mean + 0.05 * seed for seed in range(-2, 3)], length)
     return made
 
 
