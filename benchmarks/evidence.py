@@ -162,9 +162,8 @@ def readme(stored: Stored, base: Path) -> str:
     said = [
         f"SCORE has run on {len(whole)} of the paper's 15 data sets in full. Normalised score in percent of the last",
         "policies, mean ± std over seeds; 10 episodes, and 100 fresh ones of the same policies; β 0.2 and γ_bc 0.98",
-        "everywhere. 1 M updates × 5 seeds as in the paper, unless a cell says in bold that it was less: such cells are in",
-        "no mean. The paper's data are",
-        "D4RL's own, ours are what the second column says. *Overlap*: of the 95 % intervals of both means. Every",
+        "everywhere. 1 M updates × 5 seeds as in the paper, unless a cell says in bold that it was less: such cells",
+        "are in no mean. The paper's data are D4RL's own, ours are what the second column says. *Overlap*: of the 95 % intervals of both means. Every",
         f"number links to its file; [docs/results.md]({results}) has the rules, all methods, and verdicts on the",
         "paper's claims.",
         "",
