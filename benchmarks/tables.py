@@ -336,6 +336,7 @@ def readme(found: list[Machine]) -> str:
         fleet = max(part["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
         name = next(n for n in ("torch-loop-tuned", "torch-loop") if n in fleet["times"])
         runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs at once"
+        runs += f", {part['precision']} products" if part.get("precision", "float32") != "float32" else ""
         said.append(
             f"{fleet['run_steps_per_second']:,.0f} updates a second on {machine.name} ({runs}), "
             f"{fleet['times'][name]:,.1f} times a PyTorch loop over critics on the same machine"
