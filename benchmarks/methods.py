@@ -1,9 +1,12 @@
-"""Train methods on re-collected medium data of the three tasks, and keep their curves.
+"""Train methods on the paper's data sets, and keep their curves.
 
-    python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs td3-bc:1000000:5:all iql:200000:2:hopper
+    python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs td3-bc:1000000:5:medium iql:200000:2:hopper-medium
+    python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs score:1000000:5:table
 
-FOLDER of the sources holds D4RL's *_medium-v2.hdf5, whole or excerpts: only the policies inside are used. A job is
-METHOD:UPDATES:SEEDS:TASKS; its results are kept as soon as it ends.
+A job is METHOD:UPDATES:SEEDS:DATA; its results are kept as soon as it ends. DATA is `table` (all fifteen), `medium`
+(the three), or names with + between them. Medium data are collected anew with the policies inside D4RL's
+*_medium-v2.hdf5, which the folder of the sources holds, whole or as excerpts; random data are uniform; all others are
+replicas. What was interrupted goes on when it is called again.
 """
 
 import csv
@@ -17,6 +20,7 @@ from keep import TASKS, draw, keep, summarise
 
 import score_rl
 from score_rl.data.collect import recollect
+from score_rl.data.replica import KINDS
 
 
 @dataclass(frozen=True)
@@ -26,61 +30,95 @@ class Arguments:
     out: Path
     """Folder for data and runs; results go to OUT/results/METHOD."""
     jobs: tuple[str, ...]
-    """METHOD:UPDATES:SEEDS:TASKS, TASKS being all or names with + between them."""
-    transitions: int = 1_000_000
+    """METHOD:UPDATES:SEEDS:DATA, DATA being table, medium or names with + between them."""
+    transitions: int | None = None
+    """Rows of each data set; D4RL's number unless given."""
     evaluations: int = 20
     """How many along each curve."""
     seconds: float = float("inf")
     """Start no job after so long."""
+    checkpoint_minutes: float = 1.0
+    """Time between checkpoints."""
+    episodes: int = 100
+    """Fresh ones that the last policies are judged in at the end."""
     paper: Path | None = None
     """The paper's table (dataset, algorithm, mean, std), to draw its value beside the curves."""
 
 
 def paper_cells(table: Path | None, title: str) -> dict[str, float]:
+    """By the names that data sets have here."""
     if table is None:
         return {}
     with table.open() as file:
-        return {
-            f"{row['dataset'].removesuffix('-v2')}-recollected": float(row["mean"])
+        means = {
+            row["dataset"].removesuffix("-v2"): float(row["mean"])
             for row in csv.DictReader(file)
             if row["algorithm"].lower() == title.lower()
         }
+    return {called(name): mean for name, mean in means.items()}
+
+
+def called(name: str) -> str:
+    return f"{name}-recollected" if name.endswith("-medium") else f"replica:{name}"
+
+
+def chosen(data: str) -> list[str]:
+    kinds = {"table": KINDS, "medium": ("medium",)}.get(data)
+    return data.split("+") if kinds is None else [f"{task}-{kind}" for kind in kinds for task in TASKS]
+
+
+def source(asked: Arguments, name: str) -> str:
+    """What `score train --dataset` is given; collected anew where that is wanted."""
+    if not name.endswith("-medium"):
+        return called(name)
+    file = asked.out / f"{called(name)}.hdf5"
+    if not file.exists():
+        recorded = asked.sources / f"{name.replace('-', '_')}-v2.hdf5"
+        recollect(recorded, file, transitions=asked.transitions or 1_000_000, seed=0)
+    return str(file)
+
+
+def trained(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
+    """And how long this call took for it."""
+    method, steps, seeds, data = job.split(":")
+    folder = asked.out / job.replace(":", "-").replace("+", "-")
+    sources = [source(asked, name) for name in chosen(data)]
+    started = time.perf_counter()
+    if (folder / "experiment.json").exists():
+        experiment = score_rl.resume(folder)
+    else:
+        experiment = score_rl.train(
+            sources,
+            algorithm=method,
+            seeds=range(int(seeds)),
+            steps=int(steps),
+            eval_every=int(steps) // asked.evaluations,
+            transitions=asked.transitions,
+            checkpoint_minutes=asked.checkpoint_minutes,
+            out=folder,
+        )
+    return experiment, time.perf_counter() - started
 
 
 def main(asked: Arguments) -> None:
     began = time.perf_counter()
-    files = {task: asked.out / f"{task}-medium-recollected.hdf5" for task in TASKS}
     asked.out.mkdir(parents=True, exist_ok=True)
     for job in asked.jobs:
         if time.perf_counter() - began > asked.seconds:
             print(f"no time left for {job}", flush=True)
             continue
-        method, steps, seeds, tasks = job.split(":")
-        chosen = TASKS if tasks == "all" else tuple(tasks.split("+"))
-        for task in chosen:
-            if not files[task].exists():
-                recollect(asked.sources / f"{task}_medium-v2.hdf5", files[task], transitions=asked.transitions, seed=0)
-        started = time.perf_counter()
-        experiment = score_rl.train(
-            [str(files[task]) for task in chosen],
-            algorithm=method,
-            seeds=range(int(seeds)),
-            steps=int(steps),
-            eval_every=int(steps) // asked.evaluations,
-            out=asked.out / f"{method}-{tasks}",
-        )
-        seconds = time.perf_counter() - started
+        experiment, seconds = trained(asked, job)
         title = experiment[0].algorithm.title
         cells = paper_cells(asked.paper, title)
-        summary = summarise(experiment) | {
-            "what": f"{title} on re-collected medium data, last policy, normalised score in percent",
+        summary = summarise(experiment, asked.episodes) | {
+            "what": f"{title}, last policy, normalised score in percent",
             "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
-            "seconds_training_and_evaluating": seconds,
+            "seconds_of_the_last_call": seconds,
         }
-        folder = asked.out / "results" / f"{method}-{tasks.replace('+', '-')}"
+        folder = asked.out / "results" / job.replace(":", "-").replace("+", "-")
         names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))
         keep(experiment, summary, folder, names)
-        draw(folder, f"{title} on re-collected medium data", tuple((n, n.split("/")[1]) for n in names), cells)
+        draw(folder, title, tuple((n, n.split("/")[1]) for n in names), cells)
         shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}
         print(f"{job}: {json.dumps(shown)} in {seconds:.0f} s", flush=True)
 

@@ -1,0 +1,34 @@
+"""Methods trained on the paper's data sets, kept, and found again."""
+
+import json
+from pathlib import Path
+
+import methods
+import pytest
+
+from score_rl.report.results import gather
+
+
+def test_what_a_job_trains_on():
+    assert len(methods.chosen("table")) == 15
+    assert methods.chosen("medium") == ["halfcheetah-medium", "hopper-medium", "walker2d-medium"]
+    assert methods.chosen("hopper-expert+walker2d-medium") == ["hopper-expert", "walker2d-medium"]
+    assert methods.called("hopper-medium") == "hopper-medium-recollected"
+    assert methods.called("hopper-medium-replay") == "replica:hopper-medium-replay"
+
+
+@pytest.mark.slow
+def test_a_job_is_kept_and_read_by_the_report(tmp_path):
+    asked = methods.Arguments(
+        sources=tmp_path, out=tmp_path, jobs=("bc:40:2:hopper-random+hopper-expert",), transitions=2_000,
+        evaluations=2, episodes=2,
+    )  # fmt: skip
+    for _ in range(2):  # the second time there is nothing left to train
+        methods.main(asked)
+    folder = tmp_path / "results" / "bc-40-2-hopper-random-hopper-expert"
+    summary = json.loads((folder / "summary.json").read_text())
+    assert set(summary["results"]) == {"replica:hopper-random", "replica:hopper-expert"}
+    runs = gather([Path(folder)])
+    assert {(run.algorithm, run.dataset, run.seed) for run in runs} == {
+        ("bc", f"replica:hopper-{kind}", seed) for kind in ("random", "expert") for seed in (0, 1)
+    }
