@@ -355,7 +355,7 @@ def figures(stored: Stored) -> dict[str, Any]:
     return found
 
 
-def draw(stored: Stored, folder: Path = FIGURES) -> None:
+def draw(stored: Stored, folder: Path) -> None:
     """On white, so that they can be read in dark mode too; the same bytes for the same results."""
     import matplotlib
 
@@ -401,7 +401,7 @@ def main(asked: Arguments) -> int:
             if figure_numbers(path) != drawn_numbers(stored)
         ]
     else:
-        draw(stored)
+        draw(stored, FIGURES)
     for name in stale:
         print(f"{name} {'differs from the stored results: run make evidence' if asked.check else 'rewritten'}")
     return int(asked.check and bool(stale))

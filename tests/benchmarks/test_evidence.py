@@ -81,6 +81,8 @@ def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
         assert evidence.main(evidence.Arguments(check=True)) == 1
         assert evidence.main(evidence.Arguments()) == 0
         assert evidence.main(evidence.Arguments(check=True)) == 0
+    drawn = evidence.figure_numbers(tmp_path / "docs" / "figures" / "score.svg")
+    assert drawn == {"score hopper-expert": [90.0, 92.0]}
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
