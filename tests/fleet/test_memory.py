@@ -89,6 +89,7 @@ def states(experiment):
     return {run.id: [np.asarray(leaf) for leaf in jax.tree.leaves(run.state.critics)] for run in experiment}
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_split_and_resume_keeps_it(tmp_path, monkeypatch):
     whole = score_rl.train("replica:hopper-medium", out=tmp_path / "whole", **OPTIONS)
     assert {run.about["fleet"] for run in whole} == {0}

@@ -245,6 +245,7 @@ def measured(experiment):
     return sorted(row for row in experiment.metrics if not row.name.startswith("speed/"))
 
 
+@pytest.mark.slow
 def test_a_stage_is_measured_and_reused(train, capsys):
     first = train("first")
     epochs, errors = first.runs[1].metrics.curve("dynamics/held_out_error")
