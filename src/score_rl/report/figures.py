@@ -307,7 +307,8 @@ def aggregate_intervals(
     """Median, interquartile mean, mean and optimality gap of each method, with 95 % intervals."""
     rows = math.ceil(len(AGGREGATE_TITLES) / columns)
     beside = max(map(len, found), default=0) <= 14  # longer names go below, or they leave no room for the picture
-    figure, axes = drawing.new_figure(rows, columns, width, 0.75 + 0.24 * len(found))
+    # Room for a title above, and for two methods at the least: with less a picture of few collapses.
+    figure, axes = drawing.new_figure(rows, columns, width, 1.0 + 0.24 * max(2, len(found)) + (0 if beside else 0.2))
     chosen = looks(names or list(found))
     for number, (axis, (name, title)) in enumerate(zip(axes.ravel(), AGGREGATE_TITLES.items(), strict=True)):
         for place, (method, mine) in enumerate(found.items()):
