@@ -8,27 +8,13 @@ import score_rl.nets.fused as fused
 from score_rl.nets.fused import How, fits, outputs, shape_for
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
+from tests.nets.slopes import distance, gradients, plain
 
 MEMBERS, INPUTS, ROWS = 3, 23, 50  # 50 rows: the last tile is not full
 
 
 def network(width: int = 128, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, width, width, 1), members=MEMBERS)
-
-
-def gradients(function, net: Perceptron, x):
-    """Values, and what a random slope of them gives by parameters and input."""
-    values, pull_back = jax.vjp(function, net, x)
-    return values, pull_back(jax.random.normal(jax.random.key(2), values.shape))
-
-
-def distance(one, other) -> float:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
-
-
-def plain(net: Perceptron, x):
-    return net.members(x)[..., 0]
 
 
 def kernels(how: How):

@@ -10,6 +10,7 @@ from score_rl.nets.actor_critic import values, values_of_many
 from score_rl.nets.layers import Tiles, fits, outputs, tiles_for
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
+from tests.nets.slopes import distance, gradients, plain
 
 MEMBERS, INPUTS, ROWS = 2, 23, 50  # 50 rows: the last tile is not full
 SMALL = Tiles(rows=64, units=64, interpret=True)
@@ -17,27 +18,6 @@ SMALL = Tiles(rows=64, units=64, interpret=True)
 
 def network(*hidden: int, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, *hidden, 1), members=MEMBERS)
-
-
-def gradients(function, net: Perceptron, x):
-    """Values, and what a random slope of them gives by parameters and input."""
-    slope = jax.random.normal(jax.random.key(2), (MEMBERS, x.shape[0]))
-
-    @jax.jit
-    def both(net, x):
-        values, pull_back = jax.vjp(function, net, x)
-        return values, pull_back(slope)
-
-    return both(net, x)
-
-
-def distance(one, other) -> float:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
-
-
-def plain(net: Perceptron, x):
-    return net.members(x)[..., 0]
 
 
 def kernels(tiles: Tiles):

@@ -8,6 +8,7 @@ from score_rl.nets import padded
 from score_rl.nets.actor_critic import values, values_of_many
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
+from tests.nets.slopes import distance, gradients, plain
 
 MEMBERS = 3
 LOW = Arithmetic("bfloat16", padded=True, emulated=True)
@@ -15,21 +16,6 @@ LOW = Arithmetic("bfloat16", padded=True, emulated=True)
 
 def network(*sizes: int) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (*sizes, 1), members=MEMBERS)
-
-
-def gradients(function, net: Perceptron, x):
-    """Values, and what a random slope of them gives by parameters and input."""
-    outputs, pull_back = jax.vjp(function, net, x)
-    return outputs, pull_back(jax.random.normal(jax.random.key(2), outputs.shape))
-
-
-def distance(one, other) -> float:
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
-
-
-def plain(net: Perceptron, x):
-    return net.members(x)[..., 0]
 
 
 def widened(net: Perceptron, x):
