@@ -41,7 +41,7 @@ def test_an_actor_that_training_waits_for_judges_the_same(tmp_path, monkeypatch)
     class Waiting(FleetActor):
         def __init__(self, *arguments):
             super().__init__(*arguments)
-            self.waits = True
+            self.training_waits = True
 
     def returns(folder: str):
         experiment = score_rl.train(

@@ -53,8 +53,9 @@ def operations_per_action(program: FleetProgram) -> float:
     policy = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
     seen = jax.ShapeDtypeStruct((1, 1, program.shapes.observation), np.float32)
     fixed = (program.inputs.config, program.inputs.treatment)
-    lowered = batched_act(program.algorithm).lower(*map(alone, fixed), alone(policy), seen)
-    return float((lowered.cost_analysis() or {}).get("flops", 0.0))
+    with jax.default_device(host_device()):
+        lowered = batched_act(program.algorithm).lower(*map(alone, fixed), alone(policy), seen)
+        return float(lowered.cost_analysis()["flops"])
 
 
 class FleetActor:
@@ -64,8 +65,8 @@ class FleetActor:
         self.runs, self.spec = program.runs, spec
         self._act = batched_act(program.algorithm)
         trains_on = program.mesh.devices.flat[0]
-        self.waits = trains_on.platform != "cpu" and operations_per_action(program) > COSTLY  # training, for judgements
-        self._device = trains_on if self.waits else host_device()
+        self.training_waits = trains_on.platform != "cpu" and operations_per_action(program) > COSTLY
+        self._device = trains_on if self.training_waits else host_device()
         self._fixed = jax.device_get((program.inputs.config, program.inputs.treatment))
         self._cancelled = threading.Event()
         environments = [spec.environment or run.dataset.environment for run in self.runs]

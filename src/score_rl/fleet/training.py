@@ -155,7 +155,7 @@ class FleetTrainer:
         saved_at, length = time.monotonic(), self.spec.log_every
         first = step
         while step < self.spec.steps:
-            if self.actor.waits and window is not None and window.policies is not None:
+            if self.actor.training_waits and window is not None and window.policies is not None:
                 self._deal_with(window)
                 self._drain()
                 window = None
