@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from claims import CLAIMS, Result, Stored, read_experiments
+from documents import refresh, tell, with_tables
 
 from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
@@ -276,14 +278,7 @@ TABLES: dict[str, Callable[[Stored, Path], str]] = {
 
 def rewritten(text: str, stored: Stored, base: Path) -> str:
     """A document that lies in `base`, with its tables as they are stored."""
-
-    def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in TABLES:
-            raise ValueError(f"no table is called {name!r}; there are {', '.join(TABLES)}")
-        return f"<!-- evidence:{name} -->\n\n{TABLES[name](stored, base)}\n\n<!-- /evidence:{name} -->"
-
-    return re.sub(r"<!-- evidence:(\w+) -->.*?<!-- /evidence:\1 -->", replace, text, flags=re.DOTALL)
+    return with_tables(text, "evidence", {name: partial(make, stored, base) for name, make in TABLES.items()})
 
 
 # -- figures ---------------------------------------------------------------------------------------------------------
@@ -385,26 +380,13 @@ class Arguments:
 
 def main(asked: Arguments) -> int:
     stored = read()
-    stale = []
-    for name in DOCUMENTS:
-        path = ROOT / name
-        text = path.read_text()
-        fresh_text = rewritten(text, stored, path.parent)
-        if fresh_text != text:
-            stale.append(name)
-            if not asked.check:
-                path.write_text(fresh_text)
+    documents = [ROOT / name for name in DOCUMENTS]
+    stale = refresh(documents, lambda text, folder: rewritten(text, stored, folder), change=not asked.check)
     if asked.check:
-        stale += [
-            str(path.relative_to(ROOT))
-            for path in sorted(FIGURES.glob("*.svg"))
-            if figure_numbers(path) != drawn_numbers(stored)
-        ]
+        stale += [path for path in sorted(FIGURES.glob("*.svg")) if figure_numbers(path) != drawn_numbers(stored)]
     else:
         draw(stored, FIGURES)
-    for name in stale:
-        print(f"{name} {'differs from the stored results: run make evidence' if asked.check else 'rewritten'}")
-    return int(asked.check and bool(stale))
+    return tell(stale, ROOT, "make evidence" if asked.check else None)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import tyro
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import floors
+from documents import refresh, tell, with_tables
 
 from score_rl.algorithms.algorithm import Shapes, network_parameters
 from score_rl.algorithms.registry import MODULES, algorithm_names, get_algorithm
@@ -363,16 +365,9 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
 
 def rewritten(text: str, found: list[Machine]) -> str:
     """The document with its tables as they are stored."""
-
-    def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in TABLES:
-            raise ValueError(f"no table is called {name!r}; there are {', '.join(TABLES)}")
-        # Within a list the marker must not begin a paragraph of its own.
-        space = "\n" if name == "readme" else "\n\n"
-        return f"<!-- speed:{name} -->{space}{TABLES[name](found)}{space}<!-- /speed:{name} -->"
-
-    return re.sub(r"<!-- speed:(\w+) -->.*?<!-- /speed:\1 -->", replace, text, flags=re.DOTALL)
+    return with_tables(
+        text, "speed", {name: partial(make, found) for name, make in TABLES.items()}, in_lists=["readme"]
+    )
 
 
 def _figure(machine: Machine, folder: str) -> str:
@@ -415,22 +410,13 @@ class Arguments:
 
 def main(asked: Arguments) -> int:
     found = machines()
-    stale = []
-    for name in DOCUMENTS:
-        path = ROOT / name
-        text = path.read_text()
-        fresh = rewritten(text, found)
-        if fresh != text:
-            stale.append(name)
-            if not asked.check:
-                path.write_text(fresh)
+    documents = [ROOT / name for name in DOCUMENTS]
+    stale = refresh(documents, lambda text, folder: rewritten(text, found), change=not asked.check)
     if not asked.check:
         for machine in found:
             if machine.of("scale"):
                 draw_scale(machine, ROOT / "docs" / _figure(machine, "figures/speed/"))
-    for name in stale:
-        print(f"{name} {'differs from the stored figures: run benchmarks/tables.py' if asked.check else 'rewritten'}")
-    return int(asked.check and bool(stale))
+    return tell(stale, ROOT, "benchmarks/tables.py" if asked.check else None)
 
 
 if __name__ == "__main__":
