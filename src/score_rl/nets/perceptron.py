@@ -93,19 +93,18 @@ def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."
 def aligned(net: Perceptron) -> Perceptron:
     """The same function with hidden layers as wide as the device likes them: further units that are always 0.
 
-    A GPU's matrix units want rows of whole 16 bytes: with 750 float32 units its libraries fall back to far slower
-    products.
+    A GPU's matrix units read rows of whole 16 bytes, which the VAEs' 750 float32 numbers are not.
     """
     multiple = chosen_arithmetic().multiple
     more = [0, *(-weight.shape[-1] % multiple for weight in net.weights[:-1]), 0]
     if not any(more):
         return net
 
-    def padded(array: Array, *after: int) -> Array:
+    def filled(array: Array, *after: int) -> Array:
         return jnp.pad(array, [(0, 0)] * (array.ndim - len(after)) + [(0, number) for number in after])
 
-    weights = [padded(weight, i, o) for weight, (i, o) in zip(net.weights, pairwise(more), strict=True)]
-    return Perceptron(tuple(weights), tuple(map(padded, net.biases, more[1:])))
+    weights = [filled(weight, i, o) for weight, (i, o) in zip(net.weights, pairwise(more), strict=True)]
+    return Perceptron(tuple(weights), tuple(map(filled, net.biases, more[1:])))
 
 
 def _beside(bias: Array, ndim: int) -> Array:
