@@ -111,7 +111,6 @@ def test_other_shapes_are_other_fleets():
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_runs_are_sharded_over_devices():
     """Three runs on two forced CPU devices: equal to the same runs on one."""
     code = textwrap.dedent(
@@ -126,6 +125,7 @@ def test_runs_are_sharded_over_devices():
         for devices in (jax.devices(), jax.devices()[:1]):
             program = FleetProgram(runs, devices)
             state, metrics = program.advance(program.init(), 0, 50)
+            state, metrics = program.advance(state, 50, 50)
             assert len(state.step.sharding.device_set) == len(devices)
             states.append(jax.tree.map(lambda leaf: leaf[:3], state))
         assert relative(*states) < 1e-5

@@ -334,7 +334,9 @@ class FleetProgram:
             )
             start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
             with arithmetic(self.arithmetic):
-                lowered = jax.jit(fleet, donate_argnums=1).lower(self.inputs, state, start, self.rows)
+                # Said, not inferred: the compiler forgets how an empty array was split, and the next window is refused.
+                program = jax.jit(fleet, donate_argnums=1, out_shardings=self._split)
+                lowered = program.lower(self.inputs, state, start, self.rows)
             platform = self.mesh.devices.flat[0].platform
             options = compiler_options(platform, padded=self.arithmetic.padded)
             self._compiled[updates] = lowered.compile(compiler_options=options)
