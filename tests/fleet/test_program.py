@@ -7,7 +7,6 @@ import textwrap
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from score_rl.algorithms.algorithm import Shapes
 from score_rl.algorithms.registry import get_algorithm
