@@ -1,11 +1,12 @@
-"""The ensemble kernels against the plain network, in Pallas's interpreter."""
+"""The kernels for critics and actors against the plain network, in Pallas's interpreter."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import score_rl.nets.fused as fused
-from score_rl.nets.fused import How, fits, outputs, shape_for
+from score_rl.nets.actor_critic import deterministic
+from score_rl.nets.fused import MANY, How, Kernels, fits, outputs, shape_for
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.slopes import distance, gradients, plain
@@ -71,18 +72,70 @@ def test_the_gradient_by_the_input_alone(how, monkeypatch):
     assert distance(slope(kernels(how)), slope(plain)) < 1e-5
 
 
-@pytest.mark.parametrize("runs", [1, 75])
+def actors(width: int = 128, number: int = 6) -> Perceptron:
+    return Perceptron.init(jax.random.key(0), (17, width, width, number), members=2)
+
+
+@pytest.mark.parametrize("how", SHAPES)
+@pytest.mark.parametrize("number", [2, 6, MANY])
+def test_several_outputs(how, number, monkeypatch):
+    monkeypatch.setattr(fused, "DTYPE", jnp.float32)
+    net, x = actors(number=number), jax.random.normal(jax.random.key(1), (ROWS, 17))
+    weights = jax.random.normal(jax.random.key(2), (2, ROWS, number))
+
+    def both(function):
+        return function(net, x), jax.grad(lambda net, x: (weights * function(net, x)).sum(), (0, 1))(net, x)
+
+    out, slopes = both(kernels(how))
+    expected, expected_slopes = both(lambda net, x: net.members(x))
+    assert out.shape == expected.shape
+    assert jnp.abs(out - expected).max() < 1e-6
+    assert distance(slopes, expected_slopes) < 1e-5
+
+
+def test_several_outputs_by_the_input_alone(monkeypatch):
+    monkeypatch.setattr(fused, "DTYPE", jnp.float32)
+    net, x = actors(), jax.random.normal(jax.random.key(1), (ROWS, 17))
+    slope, expected = (
+        jax.grad(lambda x, f=function: (f(net, x) ** 3).sum())(x)
+        for function in (kernels(SHAPES[0]), lambda net, x: net.members(x))
+    )
+    assert distance(slope, expected) < 1e-5
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch):
+    monkeypatch.setattr(fused, "DTYPE", jnp.float32)
+    keys = jax.random.split(jax.random.key(0), 2)
+    fleet = jax.vmap(lambda key: Perceptron.init(key, (17, 64, 64, number)))(keys)
+    x = jax.random.normal(jax.random.key(1), (2, ROWS, 17))
+
+    def slopes():
+        return jax.vmap(jax.grad(lambda net, x: (deterministic(net, x) ** 2).sum()))(fleet, x)
+
+    with arithmetic(Arithmetic("bfloat16", Kernels(2, SHAPES[0]))):
+        program = jax.make_jaxpr(slopes)()
+        found = slopes()
+    assert str(program).count("pallas_call") == 3
+    assert distance(found, slopes()) < 1e-5
+
+
+@pytest.mark.parametrize("runs", [1, 4, 75])
 def test_they_are_accepted_for_a_gpu(runs):
     """As far as that goes without one: Pallas translates them for Triton."""
     net, x = network(256), jnp.ones((256, INPUTS))
 
     def everything(net, x):
-        function = kernels(shape_for(runs))
+        function = kernels(Kernels(runs).shape(MEMBERS))
         by_parameters = jax.grad(lambda net: function(net, x).sum())(net)
         return by_parameters, jax.grad(lambda x: function(net, x).min(axis=0).sum())(x), function(net, x)
 
     lowered = jax.jit(everything).trace(net, x).lower(lowering_platforms=("cuda",))
-    assert lowered.as_text().count("custom_call @__gpu") == 4
+    assert lowered.as_text().count("custom_call @__gpu") == 5
+    actor = jax.tree.map(lambda leaf: leaf[:1], actors(256))
+    step = jax.grad(lambda net: (kernels(Kernels(runs).shape(1))(net, x[:, :17]) ** 2).sum())
+    lowered = jax.jit(step).trace(actor).lower(lowering_platforms=("cuda",))
+    assert lowered.as_text().count("custom_call @__gpu") == 3
 
 
 def test_only_networks_of_their_shape():
@@ -91,19 +144,21 @@ def test_only_networks_of_their_shape():
     assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 1), members=2).weights)
     assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 128, 1), members=2).weights)
     assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 2), members=2).weights)
+    assert fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 2), members=2).weights, outputs=MANY)
+    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, MANY + 1), members=2).weights, outputs=MANY)
     assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 1)).weights)
 
 
 def test_small_fleets_are_cut_into_more_programs():
-    groups = [shape_for(runs).groups for runs in (1, 3, 4, 11, 12, 75)]
-    assert groups == sorted(groups, reverse=True)
-    assert groups[0] > groups[-1] == 1
+    programs = [shape_for(networks).groups * 256 // shape_for(networks).units for networks in (1, 5, 20, 60, 375)]
+    assert programs == sorted(programs, reverse=True)
+    assert programs[0] > programs[-1]
 
 
 def test_critics_use_them_where_they_are_chosen():
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     how = SHAPES[0]
-    with arithmetic(Arithmetic("bfloat16", how)):
+    with arithmetic(Arithmetic("bfloat16", Kernels(1, how))):
         chosen = net.scalars(x)
     assert (chosen == outputs(net.weights, net.biases, x, how)).all()
     assert (net.scalars(x) == plain(net, x)).all()

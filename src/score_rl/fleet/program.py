@@ -17,7 +17,7 @@ from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet.compilation import compiler_options, multiplies_bfloat16
 from score_rl.fleet.spec import Run
-from score_rl.nets.fused import shape_for
+from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
 
@@ -237,7 +237,7 @@ def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic
         return Arithmetic(precision, padded=low and multiplies_bfloat16(), emulated=low)
     if precision == "float32":
         return Arithmetic(multiple=ALIGNED_WIDTH)
-    return Arithmetic(precision, shape_for(runs), tiles_for(runs), ALIGNED_WIDTH)
+    return Arithmetic(precision, Kernels(runs), tiles_for(runs), ALIGNED_WIDTH)
 
 
 class FleetProgram:

@@ -12,7 +12,7 @@ from score_rl.nets.precision import product
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
     """π(s) = tanh of the network's output."""
-    return jnp.tanh(actor(observations))
+    return jnp.tanh(actor.vectors(observations))
 
 
 def values(

@@ -1,19 +1,20 @@
-"""An ensemble of critics as a few GPU kernels instead of dozens.
+"""Actors and ensembles of critics as a few GPU kernels instead of dozens.
 
-A critic's layers are small: 256 rows by 256 units. Left to the compiler, every product, bias, ReLU and reduction
+Their layers are small: 256 rows by 256 units. Left to the compiler, every product, bias, ReLU and reduction
 of every layer travels through the GPU's memory, and each is a launch of its own. Here a program of a kernel holds
 some of one member's weights in shared memory and takes the rows past them tile by tile:
 
-- forward: both hidden layers and the output, q = w₃·relu(W₂·relu(W₁x + b₁) + b₂) + b₃. A program does some units of
+- forward: both hidden layers and the output, q = W₃·relu(W₂·relu(W₁x + b₁) + b₂) + b₃. A program does some units of
   the second layer and gives its share of q. The hidden layers are written only if the parameters' gradient will need
-  them. For the gradient by the input the same pass gives ∂q/∂x = W₁·(W₂·(w₃ ∘ [h₂ > 0]) ∘ [h₁ > 0]), while the weights
-  are at hand: q is one number, so all that the loss can add is a factor, ∂L/∂q;
+  them. For a critic's gradient by the input the same pass gives ∂q/∂x = W₁·(W₂·(w₃ ∘ [h₂ > 0]) ∘ [h₁ > 0]), while the
+  weights are at hand: q is one number, so all that the loss can add is a factor, ∂L/∂q;
 - backward by the parameters: ∂L/∂(pre-activations) of both layers and the first layer's gradient. Its bias comes
-  with it: x has a column of ones. The second layer's are plain products and sums, left to the compiler.
+  with it: x has a column of ones. Another kernel sums over rows for the second layer's bias and the last weight;
+  the second layer's own gradient is a plain product, left to the compiler.
 
 Products take bfloat16 and sum in float32; parameters and gradients are float32. For two hidden layers of one width
-of 64, 128 or 256 (`fits`). The kernels are Pallas in its Triton dialect; `interpret` runs them anywhere, slowly, for
-tests.
+of 64, 128 or 256 and at most 16 outputs (`fits`). A critic's one output is done without a product: it would fill a
+sixteenth of one. The kernels are Pallas in its Triton dialect; `interpret` runs them anywhere, slowly, for tests.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from jaxtyping import Array, BFloat16, Float
 DTYPE = jnp.bfloat16
 Mode = Literal["value", "slope", "keep"]  # q alone; also ∂q/∂x; also the hidden layers
 PART = 64  # hidden units per product: a weight is converted and kept in parts of so many
+MANY = 16  # what several outputs are filled up to: the least that a product takes
 
 
 class How(NamedTuple):
@@ -42,17 +44,29 @@ class How(NamedTuple):
     interpret: bool = False
 
 
-def shape_for(runs: int) -> How:
-    """The shape for so many runs on a device: enough programs to keep it busy, and no more."""
-    return How(groups=1 if runs >= 12 else 2 if runs >= 4 else 4)
+class Kernels(NamedTuple):
+    """For a fleet of so many runs on each device."""
+
+    runs: int
+    always: How | None = None  # instead of the shape for the number of networks
+
+    def shape(self, members: int) -> How:
+        return self.always or shape_for(self.runs * members)
 
 
-def fits(weights: tuple[Array, ...]) -> bool:
-    """Whether these kernels can do it."""
+def shape_for(networks: int) -> How:
+    """The shape for so many networks on a device: enough programs to keep it busy, and no more."""
+    if networks >= 60:
+        return How()
+    return How(groups=2) if networks >= 20 else How(groups=4, units=64)
+
+
+def fits(weights: tuple[Array, ...], outputs: int = 1) -> bool:
+    """Whether these kernels can do an ensemble with no more outputs than these."""
     if len(weights) != 3 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
         return False
     width = weights[0].shape[-1]
-    return weights[1].shape[1:] == (width, width) and weights[2].shape[-1] == 1 and width in (64, 128, 256)
+    return weights[1].shape[1:] == (width, width) and weights[2].shape[-1] <= outputs and width in (64, 128, 256)
 
 
 # -- inside the kernels ----------------------------------------------------------------------------------------------
@@ -62,6 +76,19 @@ def _parts(width: int) -> list[Any]:
     return [pl.ds(start, PART) for start in range(0, width, PART)]
 
 
+def _widened(columns: int) -> int:
+    """Of the input with a column of ones: a power of two, and no less than a product takes."""
+    return max(16, 1 << columns.bit_length())
+
+
+def _inputs(ref: Any, tile: Any) -> Array:
+    """Rows of the input with a column of ones, then zeros."""
+    start, number = jnp.int32(0), ref.shape[1]
+    column = jax.lax.broadcasted_iota(jnp.int32, (tile.size, _widened(number)), 1)
+    x = plt.load(ref.at[tile, pl.ds(start, _widened(number))], mask=column < number, other=0.0)
+    return jnp.where(column == number, 1.0, x).astype(DTYPE)
+
+
 def _first_weight(ref: Any, units: Any, padded: int) -> Array:
     """Columns of the first layer's weight, with rows of zeros up to a power of two."""
     start = jnp.int32(0)  # traced: a slice that reaches over the end is meant, and masked
@@ -69,32 +96,44 @@ def _first_weight(ref: Any, units: Any, padded: int) -> Array:
     return plt.load(ref.at[pl.ds(start, padded), units], mask=mask, other=0.0).astype(DTYPE)
 
 
+def _last_weight(ref: Any, units: Any) -> Array:
+    """Rows of the last layer's weight: one number each, or with columns of zeros."""
+    if len(ref.shape) == 1:
+        return ref[units]
+    start = jnp.int32(0)
+    mask = jax.lax.broadcasted_iota(jnp.int32, (units.size, MANY), 1) < ref.shape[1]
+    return plt.load(ref.at[units, pl.ds(start, MANY)], mask=mask, other=0.0).astype(DTYPE)
+
+
 def _over_tiles(how: How, rows: int, step: Callable[[Any, Any], Any], start: Any) -> Any:
     return jax.lax.fori_loop(0, rows // how.rows, lambda i, carry: step(pl.ds(i * how.rows, how.rows), carry), start)
 
 
 def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
-    """Some units of the second layer, all of the first; what every program computes, one of them writes."""
+    """Some units of the second layer, all of the first; of what every program computes, each writes some."""
     x_ref, w1_ref, b1_ref, w2_ref, b2_ref, w3_ref, q_ref, *more = refs
-    (rows, padded), (width, number) = x_ref.shape, w2_ref.shape
-    parts = _parts(width)
+    (rows, inputs), (width, number) = x_ref.shape, w2_ref.shape
+    padded, parts = _widened(inputs), _parts(width)
     first = [(_first_weight(w1_ref, units, padded), b1_ref[units]) for units in parts]
     second = [w2_ref[units, :].astype(DTYPE) for units in parts]
-    b2, w3, writes = b2_ref[...], w3_ref[...], _is_first()
+    b2, w3, writes = b2_ref[...], _last_weight(w3_ref, pl.ds(0, number)), _writers(parts, width // number)
 
     def step(tile: Any, carry: None) -> None:
-        x, layer = x_ref[tile, :], []
+        x, layer = _inputs(x_ref, tile), []
         total = jnp.zeros((how.rows, number), jnp.float32)
-        for units, (w1, b1), w2 in zip(parts, first, second, strict=True):
+        for units, mine, (w1, b1), w2 in zip(parts, writes, first, second, strict=True):
             hidden = jnp.maximum(plt.dot(x, w1) + b1[None, :], 0).astype(DTYPE)
             if mode == "keep":
-                _store_if(writes, more[0], tile, units, hidden)
+                _store_if(mine, more[0], tile, units, hidden)
             layer.append(hidden)
             total += plt.dot(hidden, w2)
         hidden = jnp.maximum(total + b2[None, :], 0)
         if mode == "keep":
             more[1][tile, :] = hidden.astype(DTYPE)
-        q_ref[tile] = jnp.sum(hidden * w3[None, :], axis=1)
+        if w3.ndim == 1:
+            q_ref[tile] = jnp.sum(hidden * w3[None, :], axis=1)
+        else:
+            q_ref[tile, :] = plt.dot(hidden.astype(DTYPE), w3)
         if mode == "slope":
             above = jnp.where(hidden > 0, w3[None, :], 0).astype(DTYPE)
             slope = jnp.zeros((how.rows, padded), jnp.float32)
@@ -106,9 +145,9 @@ def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
     _over_tiles(how, rows, step, None)
 
 
-def _is_first() -> Array:
-    """Whether this is the one of the programs sharing a member's rows that writes what all of them compute."""
-    return pl.program_id(2) == 0
+def _writers(parts: list[Any], shares: int) -> list[Array]:
+    """For each part of what all programs of some rows compute, whether this one writes it: each writes as many."""
+    return [pl.program_id(2) == number * shares // len(parts) for number in range(len(parts))]
 
 
 def _store_if(condition: Array, ref: Any, tile: Any, units: Any, value: Array) -> None:
@@ -119,20 +158,41 @@ def _parameter_kernel(how: How, *refs: Any) -> None:
     """Each part of the second layer is loaded just before its product: all at once would take more registers than
     there are. For the same reason the sums over rows are not formed here."""
     x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
-    (units, width), writes = w2_ref.shape, _is_first()
+    (units, width), single = w2_ref.shape, len(w3_ref.shape) == 1
     parts = _parts(width)
-    second, w3 = [w2_ref[:, part].astype(DTYPE) for part in parts], [w3_ref[part] for part in parts]
+    second, w3 = [w2_ref[:, part].astype(DTYPE) for part in parts], [_last_weight(w3_ref, part) for part in parts]
+    writes = _writers(parts, width // units)
 
     def step(tile: Any, total: Array) -> Array:
-        dq, pulled = dq_ref[tile], jnp.zeros((how.rows, units), jnp.float32)
-        for part, weight, slope in zip(parts, second, w3, strict=True):
-            delta = jnp.where(h2_ref[tile, part] > 0, dq[:, None] * slope[None, :], 0).astype(DTYPE)
-            _store_if(writes, delta_ref, tile, part, delta)
+        dq = dq_ref[tile] if single else dq_ref[tile, :]
+        pulled = jnp.zeros((how.rows, units), jnp.float32)
+        for part, mine, weight, last in zip(parts, writes, second, w3, strict=True):
+            above = dq[:, None] * last[None, :] if single else plt.dot(dq, last, trans_b=True)
+            delta = jnp.where(h2_ref[tile, part] > 0, above, 0).astype(DTYPE)
+            _store_if(mine, delta_ref, tile, part, delta)
             pulled += plt.dot(delta, weight, trans_b=True)
         below = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
-        return total + plt.dot(x_ref[tile, :], below, trans_a=True)
+        return total + plt.dot(_inputs(x_ref, tile), below, trans_a=True)
 
     dw1_ref[...] = _over_tiles(how, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
+
+
+def _sums_kernel(how: How, *refs: Any) -> None:
+    """Gradients of some of the second layer's biases and of the last weights behind them."""
+    w3_ref, h2_ref, dq_ref, db2_ref, dw3_ref = refs
+    (rows, units), single = h2_ref.shape, len(w3_ref.shape) == 1
+    w3 = _last_weight(w3_ref, pl.ds(0, units))
+
+    def step(tile: Any, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        biases, last = carry
+        h2, dq = h2_ref[tile, :], dq_ref[tile] if single else dq_ref[tile, :]
+        above = dq[:, None] * w3[None, :] if single else plt.dot(dq, w3, trans_b=True)
+        more = h2.astype(jnp.float32) * dq[:, None] if single else plt.dot(h2, dq, trans_a=True)
+        return biases + jnp.where(h2 > 0, above, 0), last + more
+
+    flat = jnp.zeros((how.rows, units), jnp.float32)
+    biases, last = _over_tiles(how, rows, step, (flat, flat if single else jnp.zeros(dw3_ref.shape, jnp.float32)))
+    db2_ref[...], dw3_ref[...] = biases.sum(axis=0), last.sum(axis=0) if single else last
 
 
 # -- calling them ----------------------------------------------------------------------------------------------------
@@ -165,8 +225,9 @@ class _Plan:
         zeros = tuple(0 for _ in rows)
         return pl.BlockSpec((None, *rows, self.units), lambda member, group, units: (member, *zeros, units))
 
-    def some_rows(self, columns: int) -> pl.BlockSpec:
-        return pl.BlockSpec((None, self.units, columns), lambda member, group, units: (member, units, 0))
+    def some_rows(self, *columns: int) -> pl.BlockSpec:
+        zeros = tuple(0 for _ in columns)
+        return pl.BlockSpec((None, self.units, *columns), lambda member, group, units: (member, units, *zeros))
 
     def share_of_rows(self, *shape: int) -> pl.BlockSpec:
         """What a program adds to a sum over units."""
@@ -192,44 +253,59 @@ class _Plan:
         )(*operands)
 
 
-def _prepared(how: How, x: Float[Array, "rows inputs"]) -> BFloat16[Array, "padded_rows padded_inputs"]:
-    """In bfloat16, with a column of ones and then zeros up to a power of two, and rows up to whole tiles."""
-    rows, inputs = x.shape
-    columns = max(16, 1 << inputs.bit_length())
-    widened = jnp.concatenate([x, jnp.ones((rows, 1)), jnp.zeros((rows, columns - inputs - 1))], axis=1)
-    return jnp.pad(widened.astype(DTYPE), ((0, -rows % (how.rows * how.groups)), (0, 0)))
+def _whole(how: How, x: Float[Array, "rows inputs"]) -> Float[Array, "padded_rows inputs"]:
+    """With rows up to whole tiles."""
+    return jnp.pad(x, ((0, -x.shape[0] % (how.rows * how.groups)), (0, 0)))
 
 
 def _summed(shares: Float[Array, "number *rest"]) -> Float[Array, "*rest"]:  # noqa: F821
     return shares[0] if shares.shape[0] == 1 else shares.sum(axis=0)
 
 
+def _last(weight: Float[Array, "members width outputs"]) -> tuple[Array, tuple[int, ...]]:
+    """The last layer's weight as the kernels take it, and the axes that outputs have there: none if there is one."""
+    return (weight[..., 0], ()) if weight.shape[-1] == 1 else (weight, (MANY,))
+
+
 def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[Array]:
     w1, w2, w3 = weights
-    (members, inputs, width), (rows, padded) = w1.shape, x.shape
-    plan = _Plan(how, members, rows, width)
-    ins = [plan.rows(padded), plan.member(inputs, width), plan.member(width), plan.some_columns(width)]
-    ins += [plan.some_columns(), plan.some_columns()]
-    outs: list[Any] = [((plan.shares, members, rows), jnp.float32, plan.share_of_rows())]
+    (members, inputs, width), rows = w1.shape, x.shape[0]
+    plan, padded = _Plan(how, members, rows, width), _widened(inputs)
+    ins = [plan.rows(inputs), plan.member(inputs, width), plan.member(width), plan.some_columns(width)]
+    last, filled = _last(w3)
+    ins += [plan.some_columns(), plan.some_rows(*last.shape[2:])]
+    outs: list[Any] = [((plan.shares, members, rows, *filled), jnp.float32, plan.share_of_rows(*filled))]
     if mode == "slope":
         outs += [((plan.shares, members, rows, padded), jnp.float32, plan.share_of_rows(padded))]
     if mode == "keep":
         hidden = (members, rows, width)
         outs += [(hidden, DTYPE, plan.member_rows(width)), (hidden, DTYPE, plan.some_units_of_rows())]
-    operands = (x, w1, biases[0], w2, biases[1], w3[..., 0])
-    q, *more = plan.call(partial(_forward_kernel, how, mode), ins, outs, *operands)
-    return [_summed(q) + biases[2], *more]
+    operands = (x, w1, biases[0], w2, biases[1], last)
+    shares, *more = plan.call(partial(_forward_kernel, how, mode), ins, outs, *operands)
+    q = _summed(shares)
+    return [q[..., : w3.shape[-1]] + biases[2][:, None] if filled else q + biases[2], *more]
+
+
+def _sums(how: How, last: Array, h2: Array, dq: Array) -> list[Array]:
+    (members, rows, width), filled = h2.shape, dq.shape[2:]
+    plan = _Plan(how._replace(groups=1, units=PART), members, rows, width)
+    ins = [plan.some_rows(*last.shape[2:]), plan.some_units_of_rows(), plan.member_rows(*filled)]
+    outs = [
+        ((members, width), jnp.float32, plan.some_columns()),
+        ((members, width, *filled), jnp.float32, plan.some_rows(*filled)),
+    ]
+    return plan.call(partial(_sums_kernel, how), ins, outs, last, h2, dq)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _outputs(how: How, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
-    return _forward(how, weights, biases, _prepared(how, x), "value")[0][:, : x.shape[0]]
+def _outputs(how: How, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows *out"]:
+    return _forward(how, weights, biases, _whole(how, x), "value")[0][:, : x.shape[0]]
 
 
 class _Kept(NamedTuple):
     """What the gradient by the parameters needs."""
 
-    x: BFloat16[Array, "rows padded"]
+    x: Float[Array, "rows inputs"]
     h1: BFloat16[Array, "members rows width"]
     h2: BFloat16[Array, "members rows width"]
 
@@ -241,40 +317,45 @@ def _is_argument(leaf: Any) -> bool:
 def _outputs_forward(how: How, *arguments: Any) -> tuple[Array, Any]:
     weights, biases, x = jax.tree.map(lambda leaf: leaf.value, arguments, is_leaf=_is_argument)
     by_parameters = any(leaf.perturbed for leaf in jax.tree.leaves(arguments[:2], is_leaf=_is_argument))
-    prepared = _prepared(how, x)
-    q, *more = _forward(how, weights, biases, prepared, "keep" if by_parameters else "slope")
-    return q[:, : x.shape[0]], (weights, x.shape, _Kept(prepared, *more) if by_parameters else more[0])
+    keeps = by_parameters or weights[2].shape[-1] > 1
+    whole = _whole(how, x)
+    q, *more = _forward(how, weights, biases, whole, "keep" if keeps else "slope")
+    return q[:, : x.shape[0]], (weights, x.shape, _Kept(whole, *more) if keeps else more[0])
 
 
 def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
     (w1, w2, w3), (number, inputs), more = saved
     members, _, width = w1.shape
+    last, filled = _last(w3)
     if isinstance(dq, SymbolicZero):
-        dq = jnp.zeros((members, number))
+        dq = jnp.zeros(dq.shape, dq.dtype)
     if not isinstance(more, _Kept):
-        return None, None, jnp.einsum("mb,smbi->bi", dq, more[:, :, :number, :inputs])
+        # Behind a barrier: fused with what follows, the compiler makes a slow reduction of this sum of ten terms.
+        slopes = jnp.einsum("mb,smbi->bi", dq, more[:, :, :number, :inputs])
+        return None, None, jax.lax.optimization_barrier(slopes)
     x, h1, h2 = more
-    rows, padded = x.shape
+    rows, padded = x.shape[0], _widened(inputs)
     plan = _Plan(how, members, rows, width)
-    dq_rows = jnp.pad(dq, ((0, 0), (0, rows - number)))
+    dq_rows = jnp.pad(dq, ((0, 0), (0, rows - number), *((0, MANY - w3.shape[-1]) for _ in filled)))
+    if filled:
+        dq_rows = dq_rows.astype(DTYPE)
     hidden = plan.member_rows(width)
-    ins = [plan.rows(padded), plan.some_rows(width), plan.member(width), plan.some_units_of_rows(), hidden]
+    ins = [plan.rows(inputs), plan.some_rows(width), plan.member(*last.shape[1:]), plan.some_units_of_rows(), hidden]
     outs = [
         ((members, rows, width), DTYPE, hidden),
         ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
     ]
-    operands = (x, w2, w3[..., 0], h1, h2, dq_rows)
-    delta, shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows()], outs, *operands)
+    operands = (x, w2, last, h1, h2, dq_rows)
+    delta, shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows(*filled)], outs, *operands)
     first = _summed(shares)
     # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
     dw2 = jnp.einsum("mbi,mbo->mio", h1, delta, preferred_element_type=DTYPE).astype(jnp.float32)
-    db2 = delta.astype(jnp.float32).sum(axis=1)
-    dw3 = (h2.astype(jnp.float32) * dq_rows[..., None]).sum(axis=1)
+    db2, dw3 = _sums(how, last, h2, dq_rows)
     # By the input as well: no method asks for both, and then the compiler leaves this out.
     below = jnp.where(h1 > 0, jnp.einsum("mbo,mio->mbi", delta, w2.astype(DTYPE)), 0)
     dx = jnp.einsum("mbo,mio->bi", below.astype(jnp.float32), w1)[:number]
-    d_weights = (first[:, :inputs], dw2, dw3[..., None])
-    d_biases = (first[:, inputs], db2, dq.sum(axis=1, keepdims=True))
+    d_weights = (first[:, :inputs], dw2, dw3.reshape(members, width, -1)[..., : w3.shape[-1]])
+    d_biases = (first[:, inputs], db2, dq.sum(axis=1) if filled else dq.sum(axis=1, keepdims=True))
     return d_weights, d_biases, dx
 
 
@@ -283,6 +364,6 @@ _outputs.defvjp(_outputs_forward, _outputs_backward, symbolic_zeros=True)
 
 def outputs(
     weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], how: How
-) -> Float[Array, "members rows"]:
-    """Every member's only output on every row; differentiable once, by parameters and input."""
+) -> Float[Array, "members rows *outputs"]:
+    """Every member's output on every row, without an axis if it is one; differentiable once, by parameters and input."""
     return _outputs(how, weights, biases, x)

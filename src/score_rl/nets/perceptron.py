@@ -67,7 +67,7 @@ class Perceptron(eqx.Module):
         """The form of `scalars` that the chosen arithmetic has for networks of this shape, if any."""
         chosen = chosen_arithmetic()
         if chosen.kernels is not None and fused.fits(self.weights):
-            return partial(fused.outputs, how=chosen.kernels)
+            return partial(fused.outputs, how=chosen.kernels.shape(self.weights[0].shape[0]))
         if chosen.layers is not None and layers.fits(self.weights):
             return partial(layers.outputs, tiles=chosen.layers)
         return padded.outputs if chosen.padded and len(self.weights) > 1 else None
@@ -79,6 +79,14 @@ class Perceptron(eqx.Module):
         if fast is not None:
             return fast(self.weights, self.biases, x)
         return self.members(x, multiply=product)[..., 0]
+
+    def vectors(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "batch fan_out"]:
+        """Actors: one network, ReLU between the layers, with the kernels where they are chosen and fit; differentiable
+        once."""
+        chosen, alone = chosen_arithmetic(), jax.tree.map(lambda leaf: leaf[None], self)
+        if chosen.kernels is None or not fused.fits(alone.weights, outputs=fused.MANY):
+            return self(x)
+        return fused.outputs(alone.weights, alone.biases, x, chosen.kernels.shape(1)).reshape(x.shape[0], -1)
 
 
 def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."]:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets.fused import How
+from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import Tiles
 
 Precision = Literal["float32", "bfloat16"]
@@ -24,7 +24,7 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 class Arithmetic(NamedTuple):
     precision: Precision = "float32"
-    kernels: How | None = None  # where the ensemble kernels of `fused` are to be used, and in which shape
+    kernels: Kernels | None = None  # where the kernels of `fused` are to be used, and in which shape
     layers: Tiles | None = None  # the same for the kernels of `layers`
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
     padded: bool = False  # critics in the form of `padded`: for CPUs that multiply bfloat16
