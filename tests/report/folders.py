@@ -27,7 +27,7 @@ def write_experiment(
     state: str = "finished",
     states: Mapping[int, str] | None = None,
     environment: str | None = "hopper",
-    rows: int = 3000,
+    rows: int | None = 3000,
     error: str | None = None,
     metric: str = "evaluation/score",
 ) -> Path:

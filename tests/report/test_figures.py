@@ -122,3 +122,26 @@ def test_values_that_explode_do_not_flatten_the_others():
     assert scale(30, 40, -6e5) == "symlog"
     assert scale(30, 40, -60) == "linear"
     assert scale(2e5, 3e5, 4e5) == "linear"
+
+
+def texts(figure):
+    svg = ElementTree.fromstring(figures.inline_svg(figure, "a", "t"))
+    return ["".join(node.itertext()).strip() for node in svg.iter() if node.tag.endswith("text")]
+
+
+def test_more_methods_than_colours_are_named_at_their_dots():
+    one = Estimate(1.0, 0.0, 2.0)
+    few = {f"method {place}": {"a": one, "b": one} for place in range(8)}
+    assert texts(figures.score_bars(few)).count("method 3") == 1, "a legend"
+    many = few | {"one more": {"a": one}}
+    assert texts(figures.score_bars(many)).count("method 3") == 2, "on each data set"
+
+
+def test_uneven_panels_are_recognised():
+    def series(height):
+        curve = Curve(np.array([1, 2]), np.array([0.1, height]))
+        return figures.Series(str(height), mean_curve([curve]), [curve])
+
+    assert figures.uneven(figures.Panel("t", "u", [series(0.1), series(0.2), series(300.0)]))
+    assert not figures.uneven(figures.Panel("t", "u", [series(0.1), series(0.2), series(0.3)]))
+    assert not figures.uneven(figures.Panel("t", "u", [series(300.0)]))

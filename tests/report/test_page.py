@@ -171,3 +171,35 @@ def test_the_repositorys_kept_results_make_a_page(tmp_path):
     _, text = read(page)
     assert "101.4 ± 0.2" in text
     assert "48.2 ± 0.3" in text
+    assert "SCORE (beta=0.5)" in text
+    assert "target_noise_clip=" not in text, "what all runs share is no part of a name"
+    assert "70 more records are of the same runs and count once" in text
+    assert "245 runs" in text
+    assert "ablation-bc" in text, "folders that are all called runs are told apart"
+    assert text.count("Left out of the aggregates") <= 3
+
+
+def test_a_killed_run_is_listed_as_such_and_ends_no_mean(tmp_path):
+    import os
+
+    write_experiment(tmp_path / "runs" / "a", scores={0: [7.0, 8.0, 9.0], 1: [7.0, 8.0, 9.0]})
+    write_experiment(tmp_path / "runs" / "b", scores={2: [100.0]}, state="running", states={2: "training"})
+    for file in (tmp_path / "runs" / "b").iterdir():
+        os.utime(file, (1e9, 1e9))
+    _, text = read(write_report([tmp_path / "runs"], tmp_path / "out"))
+    assert "1 silent" in text
+    assert "probably killed; score train --resume goes on; last written 2001-09-09" in text
+    assert "2 of 3 seeds" in text
+    assert "9.0 ± 0.0" in text
+
+
+def test_many_methods_make_rows_and_few_make_columns(tmp_path):
+    for place in range(9):
+        write_experiment(tmp_path / "runs" / str(place), scores={0: [1.0 + place], 1: [2.0]}, steps=10,
+                         settings=({"beta": 0.1 * (place + 1)},))  # fmt: skip
+    page = write_report([tmp_path / "runs"], tmp_path / "out")
+    _, text = read(page)
+    assert '<thead><tr><th>method</th><th class="n">replica:hopper-medium</th>' in page.read_text()
+    assert "Too many lines to show their seeds" in text
+    write_report([tmp_path / "runs" / "0", tmp_path / "runs" / "1"], tmp_path / "out")
+    assert '<thead><tr><th>data set</th><th class="n">SCORE (beta=0.1)</th>' in page.read_text()

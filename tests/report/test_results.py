@@ -1,6 +1,8 @@
 """Experiments become records, and none of them gets lost."""
 
 import json
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +10,17 @@ import pytest
 
 from score_rl.errors import InputError
 from score_rl.report import results as found
-from score_rl.report.results import SCORE, UNCERTAINTY, by_dataset, by_method, gather, group, store_results
+from score_rl.report.results import (
+    SCORE,
+    UNCERTAINTY,
+    by_dataset,
+    by_method,
+    distinct,
+    gather,
+    group,
+    short_names,
+    store_results,
+)
 from tests.report.folders import write_experiment
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -178,3 +190,72 @@ def test_each_data_set_may_have_settings_of_its_own(tmp_path):
     (tmp_path / "curves.csv").write_text("\n".join(["dataset,seed,step,name,value", *rows, ""]))
     found = {run.dataset: run.config["beta_ood"] for run in gather([tmp_path])}
     assert found == {"replica:hopper-medium": 5.0, "replica:hopper-expert": 2.0}
+
+
+def test_a_setting_that_a_record_does_not_name_has_its_default(tmp_path):
+    write_experiment(tmp_path / "old", scores={0: [1.0]}, steps=10)
+    write_experiment(tmp_path / "new", scores={1: [2.0]}, steps=10, settings=({"alpha": 2.5, "critics": 5},))
+    (together,) = group(gather([tmp_path]))
+    assert (together.method, len(together.runs)) == ("SCORE", 2)
+
+
+def test_where_many_settings_differ_defaults_go_without_saying(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10, settings=({}, {"alpha": 1.0}, {"beta": 0.5}))
+    assert {found.method for found in group(gather([tmp_path]))} == {
+        "SCORE (beta=0.2, alpha=2.5)", "SCORE (beta=0.2, alpha=1)", "SCORE (beta=0.5, alpha=2.5)"
+    }  # fmt: skip
+    write_experiment(tmp_path / "b", scores={0: [1.0]}, steps=10, settings=({"critics": 9, "beta": 2.0},))
+    assert {found.method for found in group(gather([tmp_path]))} == {
+        "SCORE", "SCORE (alpha=1)", "SCORE (beta=0.5)", "SCORE (beta=2, critics=9)"
+    }  # fmt: skip
+
+
+def test_facts_that_are_not_known_tell_nothing_apart(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10)
+    write_experiment(tmp_path / "b", scores={1: [1.0]}, steps=10, rows=None)
+    assert [found.method for found in group(gather([tmp_path]))] == ["SCORE"]
+
+
+def test_one_run_that_several_tables_keep_is_one_run(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
+    runs = gather([tmp_path / "a"])
+    store_results(runs, tmp_path / "kept" / "x" / "runs")
+    store_results(runs[:1], tmp_path / "kept" / "y" / "runs", (SCORE, UNCERTAINTY))
+    everything = gather([tmp_path])
+    assert len(everything) == 5
+    assert [(run.seed, run.folder.name) for run in distinct(everything)] == [(0, "a"), (1, "a")]
+    curves = tmp_path / "kept" / "y" / "runs" / "curves.csv"
+    curves.write_text(curves.read_text().replace("evaluation/score,1", "evaluation/score,3"))
+    assert len(distinct(gather([tmp_path]))) == 3, "what says something else is not the same run"
+
+
+def test_repetitions_are_called_by_what_tells_their_folders_apart(tmp_path):
+    for name in ("one", "two"):
+        write_experiment(tmp_path / name / "runs", scores={0: [1.0]}, steps=10)
+    assert [found.method for found in group(gather([tmp_path]))] == ["SCORE (folder=one)", "SCORE (folder=two)"]
+    assert short_names([Path("a/b"), Path("a")]) == {Path("a/b"): "a/b", Path("a"): "a"}
+    assert short_names([Path("/x/y")]) == {Path("/x/y"): "/x/y"}
+
+
+def test_a_killed_run_falls_silent_where_its_measurements_end(tmp_path):
+    """Its status was last written with a checkpoint, before the last measurements, and says that it trains."""
+    write_experiment(tmp_path / "a", scores={0: [1.0, 2.0], 1: [1.0, 2.0, 3.0]}, state="running",
+                     states={0: "training"})  # fmt: skip
+    status = json.loads((tmp_path / "a" / "status.json").read_text())
+    status["runs"]["replica-hopper-medium_seed=0"]["step"] = 0
+    (tmp_path / "a" / "status.json").write_text(json.dumps(status))
+    assert [(run.status, run.step) for run in gather([tmp_path])] == [("training", 20), ("finished", 30)]
+    old = time.time() - 2 * found.PATIENCE
+    for file in (tmp_path / "a").iterdir():
+        os.utime(file, (old, old))
+    assert [(run.status, run.step) for run in gather([tmp_path])] == [("silent", 20), ("finished", 30)]
+
+
+def test_a_slow_run_is_not_taken_for_a_killed_one(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0]}, state="running", states={0: "training"})
+    metrics = tmp_path / "a" / "metrics.csv"
+    metrics.write_text(metrics.read_text().replace("updates_per_second,100.0", "updates_per_second,0.01"))
+    old = time.time() - 2 * found.PATIENCE
+    for file in (tmp_path / "a").iterdir():
+        os.utime(file, (old, old))
+    assert gather([tmp_path])[0].status == "training", "ten of its windows take almost three hours"

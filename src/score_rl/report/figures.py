@@ -12,6 +12,7 @@ import io
 import itertools
 import math
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -169,7 +170,7 @@ def learning_curves(
     for axis, panel in zip(axes.ravel(), panels, strict=False):
         for series in panel.series:
             colour, dash = chosen[series.label]
-            _draw_series(axis, series, colour, dash, unit[0])
+            _draw_series(axis, series, colour, dash, unit[0], seeds=not crowded(panel))
         for place, (label, value) in enumerate(panel.lines.items()):
             axis.axhline(value, color=FAINT, linewidth=1.2, linestyle=DASHES[1 + place % 3], label=plain(label))
         if panel.logarithmic:
@@ -178,7 +179,7 @@ def learning_curves(
             axis.set_yscale("symlog", linthresh=10)
         # The lines decide what is seen: the interval of two seeds can be twenty times as wide as they are apart.
         low, high = axis.get_ylim()
-        for series in panel.series:
+        for series in () if crowded(panel) else panel.series:
             _draw_band(axis, series, chosen[series.label][0], unit[0])
         axis.set_ylim(low, high)
         drawing.name_axes(axis, unit[1], panel.quantity)
@@ -191,14 +192,27 @@ def learning_curves(
     return figure
 
 
-def _explodes(panel: Panel) -> bool:
+def uneven(panel: Panel) -> bool:
     """Whether one method's values would flatten all others to a line."""
-    largest = [float(np.abs(series.mean.mean).max()) for series in panel.series if series.mean is not None]
-    return len(largest) > 1 and max(largest) > 1_000 and max(largest) > 50 * float(np.median(largest))
+    largest = _largest(panel)
+    return len(largest) > 1 and max(largest) > 50 * float(np.median(largest))
 
 
-def _draw_series(axis: Any, series: Series, colour: str, dash: Any, unit: float) -> None:
-    if len(series.runs) > 1 or series.mean is None:
+def _explodes(panel: Panel) -> bool:
+    return uneven(panel) and max(_largest(panel)) > 1_000
+
+
+def _largest(panel: Panel) -> list[float]:
+    return [float(np.abs(series.mean.mean).max()) for series in panel.series if series.mean is not None]
+
+
+def crowded(panel: Panel) -> bool:
+    """Whether there are more methods than colours: seeds and intervals would hide the means."""
+    return len(panel.series) > len(COLOURS)
+
+
+def _draw_series(axis: Any, series: Series, colour: str, dash: Any, unit: float, *, seeds: bool) -> None:
+    if (seeds and len(series.runs) > 1) or series.mean is None:
         for run in series.runs:
             axis.plot(run.steps / unit, run.values, color=colour, linewidth=0.5, alpha=0.35)
     for run in series.broken:
@@ -243,7 +257,7 @@ def _shared_legend(figure: Any, axes: Any, columns: float) -> None:
     across = max(1, min(len(handles), int(columns * 52 / (longest + 8))))
     width, height = figure.get_size_inches()
     more = max(0, math.ceil(len(handles) / across) - 3)  # lines that the height was not made for
-    figure.set_size_inches(width, height + 0.16 * more)
+    figure.set_size_inches(width, height + 0.18 * more)
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=across, handlelength=2.2)
 
 
@@ -261,11 +275,12 @@ def score_bars(
     """{method: {data set: score}} as dots with 95 % intervals, a block for each data set; the paper's as diamonds.
 
     The dots decide what is seen: the interval of two seeds may leave the picture. `labels` names the data sets, and
-    orders them.
+    orders them. Where there are more methods than colours, each dot has its method's name beside it.
     """
     datasets = list(labels or dict.fromkeys(dataset for mine in scores.values() for dataset in mine))
     chosen = looks(names or list(scores))
     lines: dict[tuple[str, str], int] = {}  # a line for each dot, and an empty one after each block
+    named = len(scores) > len(COLOURS)
     for block, dataset in enumerate(datasets):
         for method in (method for method, mine in scores.items() if dataset in mine):
             lines[method, dataset] = len(lines) + block
@@ -273,18 +288,27 @@ def score_bars(
     lines = {
         key: lines[key] for key in sorted(lines, key=lambda key: list(scores).index(key[0]))
     }  # as the legend has it
-    figure, ((axis,),) = drawing.new_figure(1, 1, WIDTH, 0.9 + 0.17 * height)
+    beside = {method: "\n".join(textwrap.wrap(plain(method), 26)) for method in scores}
+    tallest = max(name.count("\n") for name in beside.values()) if named else 0
+    figure, ((axis,),) = drawing.new_figure(1, 1, WIDTH, 0.9 + (0.17 + 0.11 * tallest) * height)
     for (method, dataset), line in lines.items():
-        _interval(axis, scores[method][dataset], line, chosen[method][0], plain(method))
+        colour, label = (BLUE, "") if named else (chosen[method][0], plain(method))
+        _interval(axis, scores[method][dataset], line, colour, label)
     for (method, dataset), line in lines.items():
         printed = (paper or {}).get(method, {}).get(dataset)
         if printed is not None:
             axis.plot(printed, line, marker="D", markersize=5, color=FAINT, markerfacecolor="none", linestyle="none",
                       label="paper")  # fmt: skip
     blocks = {dataset: [line for (_, of), line in lines.items() if of == dataset] for dataset in datasets}
-    axis.set_yticks([float(np.mean(mine)) for mine in blocks.values()])
-    axis.set_yticklabels([plain((labels or {}).get(dataset, dataset)) for dataset in datasets])
-    axis.set_ylim(height - 1.2, -0.8)
+    shown = {dataset: plain((labels or {}).get(dataset, dataset)) for dataset in datasets}
+    if named:
+        axis.set_yticks(list(lines.values()), [beside[method] for method, _ in lines], fontsize=7.5)
+        for dataset, mine in blocks.items():
+            axis.annotate(shown[dataset].replace("\n", ", "), (0, min(mine) - 1), (2, 0), ("axes fraction", "data"),
+                          "offset points", va="center", fontweight="bold")  # fmt: skip
+    else:
+        axis.set_yticks([float(np.mean(mine)) for mine in blocks.values()], list(shown.values()))
+    axis.set_ylim(height - 1.2, -1.8 if named else -0.8)
     dots = [estimate.value for mine in scores.values() for estimate in mine.values()]
     dots += [value for mine in (paper or {}).values() for value in mine.values()]
     room = 0.15 * (max(dots) - min(dots)) or 1.0

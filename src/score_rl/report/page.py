@@ -32,18 +32,22 @@ from score_rl.report.results import (
     Group,
     RunResult,
     by_dataset,
+    distinct,
     gather,
     group,
+    short_names,
+    tell_apart,
 )
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, in_order, score_table, to_csv, to_latex
 
 MARK = '<meta name="generator" content="score-rl report">'  # tells a report from a folder that is something else
 RAW = ("experiment.json", "status.json", "metrics.csv", "summary.json", "curves.csv")
-STATES = (FINISHED, "training", "waiting", "interrupted", "diverged", "failed", "missing")
+STATES = (FINISHED, "training", "waiting", "silent", "interrupted", "diverged", "failed", "missing")
 MEANING = {
     "training": "still training",
     "waiting": "not started yet",
+    "silent": "was training, then fell silent: probably killed; score train --resume goes on",
     "interrupted": "stopped on request; score train --resume goes on",
     "diverged": "its losses were no longer finite",
     "failed": "its experiment ended with an error",
@@ -71,6 +75,11 @@ class Tabled:
     files: Sequence[tuple[str, str]]
     notes: Sequence[str]
     figure: Drawn | None
+
+    @property
+    def methods_down(self) -> bool:
+        """Whether methods are rows: there are many, and a page is easier to scroll down than across."""
+        return len(self.table.methods) > max(6, len(self.table.datasets))
 
 
 def write_report(
@@ -107,7 +116,9 @@ class _Page:
     """Collects what the template shows, writing every figure and table on its way."""
 
     def __init__(self, runs: Sequence[RunResult], out: Path, say: Callable[[str], None]) -> None:
-        self.runs, self.out, self.say = list(runs), out, say
+        self.found, self.out, self.say = list(runs), out, say
+        self.runs = tell_apart(distinct(self.found))  # each counts once, however many folders keep it
+        self.called = called([run.folder for run in self.found])
         # The paper's order: its data sets as in its table, SCORE before what it is compared with.
         places = {name: place for place, name in enumerate(in_order({run.dataset: None for run in self.runs}))}
         self.groups = sorted(group(self.runs), key=lambda found: (places[found.dataset], found.algorithm != "score"))
@@ -124,6 +135,8 @@ class _Page:
             title=self.title(),
             counts=[(state, sum(run.status == state for run in self.runs)) for state in STATES],
             runs=self.runs,
+            called=self.called,
+            repeated=len(self.found) - len(self.runs),
             experiments=self.experiments(),
             groups=[self.headline(found) for found in self.groups],
             others=[(run, self.reason(run)) for run in self.runs if not run.finished],
@@ -177,7 +190,7 @@ class _Page:
     def reason(self, run: RunResult) -> str:
         if run.status == "failed" and run.error:
             return run.error
-        seen = f"; last written {_time(run.updated)}" if run.status == "training" and run.updated else ""
+        seen = f"; last written {_time(run.updated)}" if run.status in ("training", "silent") and run.updated else ""
         return MEANING[run.status] + seen
 
     def headline(self, found: Group) -> dict[str, Any]:
@@ -243,8 +256,12 @@ class _Page:
             panel = figures.panel_of(dataset, QUANTITIES[metric], groups, metric, lines=lines)
             if panel is None:
                 continue
+            if metric == UNCERTAINTY and figures.uneven(panel):
+                panel = dataclasses.replace(panel, logarithmic=True)
             apart = [series.label for series in panel.series if series.mean is None and len(series.runs)]
             notes = [f"The runs of {label} were not measured at the same updates: no mean." for label in apart]
+            if figures.crowded(panel):
+                notes.append("Too many lines to show their seeds and intervals; the table has intervals of the ends.")
             figure = figures.learning_curves([panel], 1, self.methods)
             drawn.append(self.draw(figure, f"{metric.rpartition('/')[2]}-{dataset}", dataset, notes))
         return drawn
@@ -303,7 +320,7 @@ class _Page:
             rows.append(
                 {
                     "methods": list(dict.fromkeys(run.title for run in runs)),
-                    "folder": runs[0].folder.name,
+                    "folder": self.called[runs[0].folder],
                     "fleet": runs[0].fleet,
                     "runs": len(runs),
                     "rate": rate,
@@ -317,13 +334,13 @@ class _Page:
     def experiments(self) -> list[dict[str, Any]]:
         """Every folder with its request, data, versions and runs; its files are copied beside the page."""
         folders: dict[Path, list[RunResult]] = {}
-        for run in self.runs:
+        for run in self.found:
             folders.setdefault(run.folder, []).append(run)
         shown = []
         raw = self.out / "raw"
         raw.mkdir(exist_ok=True)
         for folder, runs in folders.items():
-            name = self.name("raw", folder.resolve().name)
+            name = self.name("raw", self.called[folder])
             files = []
             for file in RAW:
                 if (folder / file).is_file():
@@ -335,7 +352,7 @@ class _Page:
             shown.append(
                 {
                     "folder": str(folder),
-                    "name": folder.resolve().name,
+                    "name": self.called[folder],
                     "algorithms": list(dict.fromkeys(run.title for run in runs)),
                     "runs": runs,
                     "files": files,
@@ -351,6 +368,13 @@ class _Page:
         return shown
 
 
+def called(folders: Iterable[Path]) -> dict[Path, str]:
+    """What each experiment is called: its folder, with as much of the path as tells it from the others."""
+    whole = {folder: folder.resolve() for folder in folders}
+    names = short_names(whole.values())
+    return {folder: names[path] if len(names) > 1 else path.name for folder, path in whole.items()}
+
+
 def unequal_training(groups: Sequence[Group]) -> list[str]:
     """A sentence where methods of one table were not trained or judged alike: they can hardly be compared."""
     notes = []
@@ -364,9 +388,15 @@ def unequal_training(groups: Sequence[Group]) -> list[str]:
                 if mine.method not in found.setdefault(of(run), []):
                     found[of(run)].append(mine.method)
         if len(found) > 1:
-            shown = "; ".join(f"{value}: {', '.join(methods)}" for value, methods in found.items())
+            shown = "; ".join(f"{value}: {_some(methods)}" for value, methods in found.items())
             notes.append(f"Careful, these were {what} ({shown}).")
     return notes
+
+
+def _some(names: Sequence[str], most: int = 4) -> str:
+    """The first few, and how many there are beside them."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"
 
 
 def template_environment() -> Any:

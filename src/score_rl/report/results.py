@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import io
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,9 @@ SCORE, RETURN, UNCERTAINTY, SPEED = (
 )
 STORED_FORMAT = 2
 FINISHED = "finished"
-GOING = ("training", "waiting")  # the rest of the states is bad news: diverged, failed, interrupted, missing
+GOING = ("training", "waiting")  # the rest of the states is bad news
+FEW = 2  # settings that may differ before names leave out the defaults
+PATIENCE, WINDOWS = 900, 10  # a folder is silent after so many seconds and so many times what a window takes
 
 
 class Curve(NamedTuple):
@@ -52,7 +55,7 @@ class RunResult:
     task: str | None  # halfcheetah, hopper or walker2d; None for everything else
     seed: int
     config: Mapping[str, Any]
-    status: str  # finished, training, waiting, diverged, failed, interrupted, missing
+    status: str  # finished, training, waiting, diverged, failed, interrupted, silent, missing
     step: int
     steps: int  # that were asked for
     curves: Mapping[str, Curve]
@@ -189,11 +192,15 @@ def read_experiment(path: Path) -> list[RunResult]:
         raise InputError(f"{path} cannot be read ({error}); restore it, or leave it out.") from error
     request, state = about["request"], status.get("state", "started")
     judged = request.get("environment")
-    written = [file.stat().st_mtime for file in (folder.metrics_path, path / "status.json") if file.exists()]
+    files = (path / "experiment.json", folder.metrics_path, path / "status.json")
+    updated = max(file.stat().st_mtime for file in files if file.exists())
+    silent = time.time() - updated > _patience(request, curves)
     results = []
     for run in about["runs"]:
         entry = status.get("runs", {}).get(run["id"])
         environment = None if judged == "none" else judged or run["environment"]
+        mine = curves.get(run["id"], {})
+        stands = _status(state, entry)
         results.append(
             RunResult(
                 folder=path,
@@ -204,15 +211,15 @@ def read_experiment(path: Path) -> list[RunResult]:
                 task=task_of(environment or run["environment"] or run["dataset"]),
                 seed=run["seed"],
                 config=run["config"],
-                status=_status(state, entry),
-                step=entry["step"] if entry else 0,
+                status="silent" if silent and stands in GOING else stands,
+                step=max(entry["step"] if entry else 0, _measured_to(mine)),
                 steps=request["steps"],
-                curves=curves.get(run["id"], {}),
+                curves=mine,
                 data=about["datasets"].get(run["dataset"], {}),
                 request=request,
                 provenance=about.get("provenance", {}),
                 created=about.get("created"),
-                updated=max(written, default=None),
+                updated=updated,
                 error=status.get("error") if state == "failed" else None,
                 fleet=run["fleet"],
             )
@@ -229,6 +236,22 @@ def _status(experiment: str, run: Mapping[str, Any] | None) -> str:
     if experiment == FINISHED:
         return "missing"  # the experiment says it ended, and never spoke of this run
     return "waiting" if run is None else "training"
+
+
+def _measured_to(curves: Mapping[str, Curve]) -> int:
+    """The last update that was measured: the status is written with checkpoints, and those are rarer."""
+    counted = [curve for name, curve in curves.items() if name.startswith(("train/", "evaluation/"))]
+    return max((int(curve.steps[-1]) for curve in counted), default=0)
+
+
+def _patience(request: Mapping[str, Any], curves: Mapping[str, Mapping[str, Curve]]) -> float:
+    """Seconds without a word after which an experiment that says it runs was probably killed.
+
+    A process that is killed cannot say so; one that trains writes after every window.
+    """
+    speeds = [mine[SPEED].values.min() for mine in curves.values() if SPEED in mine]
+    slowest = min((float(speed) for speed in speeds if speed > 0), default=None)
+    return max(PATIENCE, WINDOWS * request["log_every"] / slowest if slowest else 0.0)
 
 
 def read_stored(folder: Path) -> list[RunResult]:
@@ -392,32 +415,87 @@ _BESIDE_SETTINGS = {
 def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
     """The same runs, their `settings` filled with whatever differs between runs that would else be averaged.
 
-    A setting counts where it differs on one data set: the presets of different data sets do not. Runs that agree in
-    everything and even in their seed come from different folders and are kept apart by those.
+    A setting counts where it differs on one data set: the presets of different data sets do not. One that a record
+    does not name came later, and has its default there; where many differ, defaults go without saying. Runs that agree
+    in everything and even in their seed come from different folders and are kept apart by those.
     """
+    configs = [{**_usual(run.algorithm), **run.config} for run in results]
     names: dict[str, list[str]] = {}
-    for algorithm, runs in _collect(results, lambda run: run.algorithm).items():
+    for algorithm, of_one in _places(results, lambda run: run.algorithm).items():
         names[algorithm] = []
-        for mine in _collect(runs, lambda run: run.dataset).values():
-            for name in dict.fromkeys(name for run in mine for name in run.config):
-                if name not in names[algorithm] and len({_key(run.config.get(name)) for run in mine}) > 1:
+        for mine in _collect(of_one, lambda place: results[place].dataset).values():
+            for name in dict.fromkeys(name for place in mine for name in configs[place]):
+                if name not in names[algorithm] and len({_key(configs[place].get(name)) for place in mine}) > 1:
                     names[algorithm].append(name)
     found = []
-    for run in results:
-        found.append({name: run.config.get(name) for name in names[run.algorithm]})
+    for run, config in zip(results, configs, strict=True):
+        usual = _usual(run.algorithm) if len(names[run.algorithm]) > FEW else {}
+        told = [name for name in names[run.algorithm] if name not in usual or _key(config[name]) != _key(usual[name])]
+        found.append({name: config.get(name) for name in told})
     for (_, _), places in _places(results, lambda run: (run.algorithm, run.dataset)).items():
         for name, value in _BESIDE_SETTINGS.items():
-            if len({value(results[place]) for place in places}) > 1:
-                for place in places:
-                    found[place][name] = value(results[place])
+            known = {place: told for place in places if (told := value(results[place])) is not None}
+            if len(set(known.values())) > 1:
+                for place, told in known.items():
+                    found[place][name] = told
     settled = [dataclasses.replace(run, settings=mine) for run, mine in zip(results, found, strict=True)]
     for places in _places(settled, _group_key).values():
         if len({settled[place].seed for place in places}) < len(places):
-            folders = [str(settled[place].folder) for place in places]
-            for place, folder in zip(places, folders, strict=True):
+            labels = short_names([settled[place].folder for place in places])
+            for place in places:
                 run = settled[place]
-                settled[place] = dataclasses.replace(run, settings={**run.settings, "folder": folder})
+                settled[place] = dataclasses.replace(run, settings={**run.settings, "folder": labels[run.folder]})
     return settled
+
+
+@functools.cache
+def _usual(algorithm: str) -> Mapping[str, Any]:
+    """An algorithm's defaults, as records hold them; nothing where this version does not know it."""
+    from score_rl.algorithms.registry import get_algorithm
+    from score_rl.fleet.experiment import config_json
+
+    try:
+        return config_json(get_algorithm(algorithm).Config())
+    except InputError:
+        return {}
+
+
+def short_names(folders: Iterable[Path]) -> dict[Path, str]:
+    """Folders without what all of their paths begin and end with."""
+    parts = {folder: folder.parts for folder in dict.fromkeys(folders)}
+    if len(parts) < 2:
+        return {folder: str(folder) for folder in parts}
+    for end in (slice(1, None), slice(None, -1)):
+        edge = 0 if end.start else -1
+        while len({mine[edge] for mine in parts.values()}) == 1 and all(len(mine) > 1 for mine in parts.values()):
+            parts = {folder: mine[end] for folder, mine in parts.items()}
+    return {folder: str(Path(*mine)) for folder, mine in parts.items()}
+
+
+def distinct(results: Sequence[RunResult]) -> list[RunResult]:
+    """Each run once: one that several kept tables hold, or that was given with the experiment it came from.
+
+    The same run has the same name, settings and data in an experiment begun at the same second by the same code, and
+    every value that two records of it share is the same to the digits that are kept.
+    """
+    found: dict[str, list[RunResult]] = {}
+    for run in results:
+        what = [run.algorithm, run.dataset, run.name, run.seed, run.steps, run.created, run.provenance.get("code")]
+        facts = [run.config, run.data.get("checksum"), run.status]
+        same = found.setdefault(_key([*what, *facts]), [])
+        if run.created is None or not any(_agree(run, other) for other in same):
+            same.append(run)
+    kept = {id(run) for same in found.values() for run in same}
+    return [run for run in results if id(run) in kept]
+
+
+def _agree(one: RunResult, other: RunResult) -> bool:
+    """Whether two records of a run say the same wherever both speak."""
+    for name in one.curves.keys() & other.curves.keys():
+        mine, theirs = (dict(zip(*run.curves[name], strict=True)) for run in (one, other))
+        if any(not np.isclose(mine[step], theirs[step], rtol=1e-5) for step in mine.keys() & theirs.keys()):
+            return False
+    return True
 
 
 def group(results: Sequence[RunResult]) -> list[Group]:

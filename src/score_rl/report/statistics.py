@@ -178,13 +178,16 @@ def comparable(
     tried = {method: mine for method, mine in tried.items() if mine}
     if not tried:
         return {}, [], notes
+    left: dict[str, list[str]] = {}
     while not (shared := _shared(tried)):
         fewest = min(reversed(tried), key=lambda method: len(tried[method]))
-        notes.append(f"Left out of the aggregates: {fewest}, which finished only on {', '.join(tried.pop(fewest))}.")
+        left.setdefault(", ".join(tried.pop(fewest)), []).insert(0, fewest)
+    for where, methods in left.items():
+        notes.append(f"Left out of the aggregates: {'; '.join(methods)}, which finished only on {where}.")
     every = list(dict.fromkeys(dataset for mine in tried.values() for dataset in mine))
     if len(shared) < len(every):
-        left = ", ".join(dataset for dataset in every if dataset not in shared)
-        notes.append(f"Not every method finished on {left}: left out of the aggregates.")
+        others = ", ".join(dataset for dataset in every if dataset not in shared)
+        notes.append(f"Not every method finished on {others}: left out of the aggregates.")
     matrices = {}
     for method, mine in tried.items():
         try:
