@@ -519,16 +519,21 @@ def experiment_command(arguments: Sequence[str]) -> int:
         return 0
     if not asked.names:
         raise InputError("say which experiment; `score experiment list` shows the names.")
-    names = list(EXPERIMENTS) if asked.names == ("all",) else list(dict.fromkeys(asked.names))
+    names = list(EXPERIMENTS) if "all" in asked.names else list(dict.fromkeys(asked.names))
     chosen = [get_experiment(name) for name in names]
     if asked.methods and not any(experiment.compares for experiment in chosen):
         raise InputError(f"--methods is for experiments that compare methods, and {', '.join(names)} compares none.")
+    if (asked.datasets or asked.source != ("replica",)) and not any(experiment.on_data for experiment in chosen):
+        raise InputError(
+            f"--source and --datasets are for experiments on the paper's data, and {', '.join(names)} draws its own."
+        )
     if asked.steps is not None and asked.steps < 2:
         raise InputError(f"--steps is {asked.steps}; it must be 2 or more.")
     request = Request(
         get_scale(asked.scale), asked.source, asked.out, asked.methods, asked.datasets, asked.seeds, asked.steps,
         asked.quiet,
     )  # fmt: skip
+    request.check()
     console = Console(stderr=True, highlight=False)
 
     def say(message: str) -> None:

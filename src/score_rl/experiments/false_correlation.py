@@ -274,5 +274,6 @@ EXPERIMENTS = (
         prepare=prepare,
         cost=cost,
         note=note,
+        on_data=False,
     ),
 )

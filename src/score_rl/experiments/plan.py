@@ -11,8 +11,8 @@ from typing import Any
 from score_rl.algorithms.algorithm import cycle, is_traced, make_config
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.data.catalogue import load_dataset
-from score_rl.errors import InputError
+from score_rl.data.catalogue import dataset_names, load_dataset
+from score_rl.errors import InputError, unknown_name
 from score_rl.experiments.scales import Scale, scheduled
 from score_rl.fleet.spec import default_log_every
 from score_rl.report.paper import paper_dataset
@@ -51,24 +51,47 @@ class Request:
     def chosen_seeds(self) -> tuple[int, ...]:
         return self.seeds or self.scale.seeds
 
+    def check(self) -> None:
+        """Refuse a source or data sets that do not exist, before anything is trained."""
+        if not self.source:
+            raise InputError("--source is empty; give replica, d4rl or HDF5 files.")
+        if self.kind == "files":
+            for name in self.source:
+                self._check_file(name)
+            if self.datasets:
+                raise InputError(
+                    "--datasets picks among named data sets; with files as --source, give the files you want."
+                )
+            return
+        known = [entry.name for entry in dataset_names()]
+        for name in self.datasets:
+            if self._named(name) not in known:
+                named = [paper for paper in map(paper_dataset, known) if paper and self._named(paper) in known]
+                raise unknown_name("data set", name, dict.fromkeys(named))
+
+    def _check_file(self, name: str) -> None:
+        path = Path(name)
+        if name in WHAT_THE_DATA_IS:
+            raise InputError(f"--source is {' '.join(self.source)}; it must be replica, d4rl or files, one of the three.")
+        what = "it does not exist" if not path.exists() else "it is a folder" if path.is_dir() else ""
+        if path.suffix not in FILES and not what:
+            what = f"its name must end in {', '.join(FILES[:-1])} or {FILES[-1]}"
+        if what:
+            raise InputError(f"--source {name!r} is neither replica nor d4rl nor an HDF5 file: {what}.")
+
+    def _named(self, name: str) -> str:
+        """What `load_dataset` takes for one of the paper's names."""
+        return f"replica:{name}" if self.kind == "replica" else f"d4rl:{name}-v2"
+
     def data(self, names: Sequence[str]) -> list[str]:
         """What `load_dataset` takes for these of the paper's names; with files as source, the files."""
-        if self.kind != "files":
-            wanted = self.datasets or names
-            return [f"replica:{name}" if self.kind == "replica" else f"d4rl:{name}-v2" for name in wanted]
-        if self.datasets:
-            raise InputError("--datasets picks among named data sets; with files as --source, give the files you want.")
-        for name in self.source:
-            if Path(name).suffix not in FILES or not Path(name).is_file():
-                raise InputError(f"--source {name!r} is neither replica nor d4rl nor an HDF5 file that exists.")
-        return list(self.source)
+        self.check()
+        return list(self.source) if self.kind == "files" else [self._named(name) for name in self.datasets or names]
 
     def counterpart(self, name: str, names: Sequence[str]) -> str:
         """What `load_dataset` takes for one more data set beside those of `data`, such as a task's expert data."""
-        if self.kind == "replica":
-            return f"replica:{name}"
-        if self.kind == "d4rl":
-            return f"d4rl:{name}-v2"
+        if self.kind != "files":
+            return self._named(name)
         for path in self.source:
             if paper_dataset(Path(path).stem) == name:
                 return path
@@ -215,6 +238,7 @@ class Experiment:
     prepare: Callable[[Request], None] = lambda request: None  # before its runs can be told
     stored: Callable[[Sequence[RunResult]], list[Done]] | None = None  # its runs among kept ones
     compares: bool = False  # whether --methods means anything to it
+    on_data: bool = True  # whether --source and --datasets do
     cost: Callable[[Request], str] | None = None  # where it is not a number of runs
     note: Callable[[Request], str] | None = None  # what may be concluded, where the scale and source do not say it
 
