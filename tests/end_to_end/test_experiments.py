@@ -130,6 +130,23 @@ def test_kept_results_are_shown_without_training(score, tmp_path):
     assert float(cell["mean"]) == pytest.approx(kept["mean"], rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["ablation-bc", "sweep-critics"])
+def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path, name):
+    done = score("experiment", "run", name, "--from-stored", STORED, "--out", tmp_path)
+    assert done.code == 0, done.err
+    made, kept = (
+        {
+            (found["dataset"], found["variant"], found["asked"]): found["last"]["evaluation/score"]["mean"]
+            for found in of
+        }
+        for of in (
+            json.loads((folder / "result.json").read_text())["numbers"]["groups"]
+            for folder in (tmp_path / name / "stored", STORED / "experiments" / name)
+        )
+    )
+    assert made == pytest.approx(kept, rel=1e-5)
+
+
 def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
     monkeypatch.chdir(STORED.parents[1])
     done = score("experiment", "run", "profiles", "--out", tmp_path, "--from-stored")
@@ -160,6 +177,7 @@ def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
         (("uncertainty-map", "--datasets", "hopper-medium"), "medium-replay"),
         (("runtime", "--from-stored", "."), "cannot be rebuilt"),
         (("sweep-beta", "--from-stored", "nowhere"), "does not exist"),
+        (("ablation-constraint", "--from-stored", "."), "holds no runs that ablation-constraint could compare"),
     ],
 )
 def test_bad_requests_are_refused_in_a_sentence(score, arguments, message):

@@ -122,8 +122,13 @@ def test_stored_runs_find_their_line():
     variants = [Variant("SCORE"), Variant("without", {"bc_weight": 0.0})]
     found = matching(variants, [result(bc_weight=0.0), result(), result(bc_weight=0.5)])
     assert [done.label for done in found] == ["without", "SCORE"]
-    with pytest.raises(InputError, match=r"differ in beta \(0.2, 0.7\)"):
-        matching(variants, [result(), result(beta=0.7)])
+    among_others = [result(bc_weight=0.0), result(), result(beta=0.7), result(bc_weight=0.0, beta=0.5)]
+    assert [done.result for done in matching(variants, among_others)] == among_others[:2], "another experiment's runs"
+    assert matching(variants, [result(), result(beta=0.7)]) == [], "one line compares nothing"
+    with pytest.raises(InputError, match=r"differ in beta \(0.5, 0.7\)"):
+        matching(variants, [result(beta=0.5), result(beta=0.7, bc_weight=0.0)])
+    with pytest.raises(InputError, match=r"differ in updates \(1, 2\)"):
+        matching(variants, [result(), dataclasses.replace(result(bc_weight=0.0), steps=2)])
 
 
 def test_a_product_is_a_product():

@@ -100,7 +100,9 @@ def rebuild(
             raise InputError(f"{experiment.name} cannot be rebuilt from kept tables; run it without --from-stored.")
         done = experiment.stored(results)
         if not done:
-            raise InputError(f"{folder} holds no run that {experiment.name} could show; run it without --from-stored.")
+            raise InputError(
+                f"{folder} holds no runs that {experiment.name} could compare; run it without --from-stored."
+            )
         path, result = _make(experiment, request, done, "stored", say)
         if len(done) < len(results):
             result.remarks.append(f"{len(results) - len(done)} other kept runs below {folder} are not part of this.")

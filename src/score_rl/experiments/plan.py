@@ -14,6 +14,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
 from score_rl.experiments.scales import Scale, scheduled
+from score_rl.fleet.experiment import config_json
 from score_rl.fleet.spec import default_log_every
 from score_rl.report.paper import paper_dataset
 from score_rl.report.results import RunResult
@@ -72,7 +73,9 @@ class Request:
     def _check_file(self, name: str) -> None:
         path = Path(name)
         if name in WHAT_THE_DATA_IS:
-            raise InputError(f"--source is {' '.join(self.source)}; it must be replica, d4rl or files, one of the three.")
+            raise InputError(
+                f"--source is {' '.join(self.source)}; it must be replica, d4rl or files, one of the three."
+            )
         what = "it does not exist" if not path.exists() else "it is a folder" if path.is_dir() else ""
         if path.suffix not in FILES and not what:
             what = f"its name must end in {', '.join(FILES[:-1])} or {FILES[-1]}"
@@ -256,7 +259,9 @@ def product(request: Request, variants: Sequence[Variant], datasets: Sequence[st
 def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[Done]:
     """Kept runs with the line they belong to: those that agree in every setting that tells the lines apart.
 
-    A figure compares nothing else, so what is found on a data set must agree in everything else.
+    A figure compares nothing else. Where runs on a data set differ in another setting, as those of several experiments
+    do, the ones with its default are shown; what differs after that is refused. A data set with one line compares
+    nothing and is left out.
     """
     touched = {name for variant in variants for name in variant.settings}
     found: list[Done] = []
@@ -270,22 +275,36 @@ def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[
                 _plain(result.config.get(name, getattr(defaults, name))) == _plain(v) for name, v in expected.items()
             ):
                 found.append(Done(variant.label, result))
+    shown: list[Done] = []
     for dataset in dict.fromkeys(done.result.dataset for done in found):
-        here = [done.result for done in found if done.result.dataset == dataset]
+        here = [done for done in found if done.result.dataset == dataset]
+        differing = _differences(here, touched)
+        here = [done for done in here if _has_defaults(done.result, differing)] or here
+        if len({done.label for done in here}) < 2:
+            continue
         for name, values in _differences(here, touched).items():
             raise InputError(
                 f"the kept runs on {dataset} differ in {name} ({', '.join(values)}), which this figure does not "
                 "compare; pick with --steps or --seeds, or name a folder with fewer results."
             )
-    return found
+        shown += here
+    return shown
 
 
-def _differences(results: Sequence[RunResult], touched: Collection[str]) -> dict[str, list[str]]:
+def _has_defaults(result: RunResult, names: Collection[str]) -> bool:
+    """Whether these of its settings are the algorithm's own, schedules aside: those go with the length of a run."""
+    usual = get_algorithm(result.algorithm).Config()
+    mine = [name for name in names if hasattr(usual, name) and name not in scheduled(1)]
+    return all(_plain(result.config.get(name, getattr(usual, name))) == _plain(getattr(usual, name)) for name in mine)
+
+
+def _differences(found: Sequence[Done], touched: Collection[str]) -> dict[str, list[str]]:
     """What these runs disagree in, but for the seed and the settings that are compared."""
     seen: dict[str, dict[str, None]] = {}
-    for result in results:
+    for result in (done.result for done in found):
         facts = {"updates": result.steps, "data": str(result.data.get("checksum"))[:8]}
-        for name, value in {**facts, **{k: v for k, v in result.config.items() if k not in touched}}.items():
+        config = config_json(get_algorithm(result.algorithm).Config()) | dict(result.config)
+        for name, value in {**facts, **{k: v for k, v in config.items() if k not in touched}}.items():
             seen.setdefault(name, {})[str(_plain(value))] = None
     return {name: list(values) for name, values in seen.items() if len(values) > 1}
 
