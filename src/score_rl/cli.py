@@ -505,17 +505,23 @@ def experiment_command(arguments: Sequence[str]) -> int:
 
     if isinstance(asked, ExperimentList):
         table = Table(
-            title="runs × updates at each scale; runs shared by several are trained once", title_justify="left"
+            title="runs × updates at each scale; runs shared by several are trained once",
+            title_justify="left",
+            show_edge=False,
+            pad_edge=False,
         )
         table.add_column("name", no_wrap=True)
-        table.add_column("in the paper")
+        table.add_column("in the paper", overflow="fold")
         for scale in SHOWN:
-            table.add_column(scale, justify="right")
+            table.add_column(scale, justify="right", max_width=11)
         for experiment in EXPERIMENTS.values():
             costs = [cost(experiment, Request(get_scale(scale))) for scale in SHOWN]
             table.add_row(experiment.name, escape(experiment.paper), *costs)
         OUT.print(table)
-        OUT.print("Run one: score experiment run NAME [--scale trial|day|paper] [--source replica|d4rl|FILES]")
+        OUT.print(
+            "Run one: score experiment run NAME \\[--scale trial|day|paper] \\[--source replica|d4rl|FILES]",
+            soft_wrap=True,
+        )
         return 0
     if not asked.names:
         raise InputError("say which experiment; `score experiment list` shows the names.")

@@ -25,6 +25,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.storage import whole_file
 from score_rl.drawing import BLUE, GREEN, GREY, VERMILION, name_axes, new_figure
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant
+from score_rl.experiments.protocols import rounded
 from score_rl.fleet.experiment import TrainedRun, load
 from score_rl.nets.actor_critic import values
 from score_rl.report.figures import INK, styled
@@ -254,7 +255,7 @@ def _draw(number: int, run: TrainedRun, numbers: dict[str, Any], lucky: bool) ->
 
 def cost(request: Request) -> str:
     asked = plan(request)
-    return f"{len(asked)} × {asked[0].run.steps:,}"
+    return f"{len(asked)} × {rounded(asked[0].run.steps)}"
 
 
 def note(request: Request) -> str:

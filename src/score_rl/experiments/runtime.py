@@ -18,6 +18,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import load_dataset
 from score_rl.drawing import BLUE, ORANGE
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table
+from score_rl.experiments.protocols import rounded
 from score_rl.fleet.acting import batched_act, host_device
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import Run
@@ -154,6 +155,6 @@ EXPERIMENTS = (
         present,
         note=note,
         compares=True,
-        cost=lambda request: f"{len(request.methods or METHODS)} × {2 * request.scale.timed:,}",
+        cost=lambda request: f"{len(request.methods or METHODS)} × {rounded(2 * request.scale.timed)}",
     ),
 )
