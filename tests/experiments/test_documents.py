@@ -1,0 +1,47 @@
+"""What the documents say of experiments: each name has its command, links lead somewhere, commands parse."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from score_rl.cli import EXPERIMENT_COMMANDS, ReportArguments, _parse, _with_default_folder
+from score_rl.experiments.registry import EXPERIMENTS, get_experiment
+
+CHECKOUT = Path(__file__).parents[2]
+STORED = CHECKOUT / "benchmarks" / "results" / "experiments"
+TEXT = (CHECKOUT / "docs" / "reproduce.md").read_text()
+
+
+@pytest.mark.parametrize("document", ["reproduce.md", "report.md"])
+def test_every_link_leads_to_a_file(document):
+    text = (CHECKOUT / "docs" / document).read_text()
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
+    paths = [path for path in re.findall(r"`((?:benchmarks|src)/[\w./-]+)`", text) if "*" not in path]
+    places = [CHECKOUT / "docs" / link for link in links if not link.startswith("http")]
+    places += [CHECKOUT / path for path in paths]
+    assert [str(place) for place in places if not place.exists()] == []
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_table_and_figure_has_its_command_and_its_stored_result(name):
+    (row,) = [line for line in TEXT.splitlines() if f"`score experiment run {name}`" in line]
+    assert EXPERIMENTS[name].paper.partition(":")[0] in row.lower()
+    assert (f"(../benchmarks/results/experiments/{name})" in row) == (STORED / name).is_dir()
+    assert ("none yet" in row) == (not (STORED / name).is_dir() and "results.md" not in row)
+
+
+def commands():
+    found = re.findall(r"`(score (?:experiment run|report) [^`]+)`", TEXT)
+    return sorted({command for command in found if "FOLDER" not in command and "NAME" not in command})
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_one(command):
+    _, kind, *rest = shlex.split(command)
+    if kind == "report":
+        assert _parse(ReportArguments, rest, "score report").runs
+        return
+    asked = _parse(EXPERIMENT_COMMANDS["run"], _with_default_folder(rest[1:]), "score experiment run")
+    assert [get_experiment(name).name for name in asked.names]
