@@ -8,7 +8,7 @@ from score_rl.algorithms.algorithm import Shapes
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.experiments.false_correlation import AVENUE, STREET, TRIES, drives, true_value
 from score_rl.experiments.runtime import PRINTED, parameters
-from score_rl.experiments.uncertainty_map import auroc
+from score_rl.experiments.uncertainty_map import auroc, embed
 
 
 def test_auroc_is_the_share_of_pairs():
@@ -18,6 +18,21 @@ def test_auroc_is_the_share_of_pairs():
     assert auroc(inside, outside) == pytest.approx(expected)
     assert auroc(np.zeros(3), np.ones(4)) == 1.0
     assert auroc(np.ones(3), np.zeros(4)) == 0.0
+
+
+def test_the_map_is_drawn_in_one_thread(monkeypatch):
+    """With more it takes ten times as long on cores that others use, and a trial has three minutes."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_info
+
+    threads = []
+    fit = TSNE.fit_transform
+    monkeypatch.setattr(
+        TSNE, "fit_transform",
+        lambda self, points: threads.extend(pool["num_threads"] for pool in threadpool_info()) or fit(self, points),
+    )  # fmt: skip
+    assert embed(np.random.default_rng(0).normal(size=(20, 3))).shape == (20, 2)
+    assert set(threads) == {1}
 
 
 @pytest.mark.parametrize("method", PRINTED)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Float
+from threadpoolctl import threadpool_limits
 
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
@@ -66,7 +67,8 @@ def embed(features: Float[np.ndarray, "points features"]) -> Float[np.ndarray, "
             missing
         )
     perplexity = min(30.0, (len(features) - 1) / 3)
-    return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(features)
+    with threadpool_limits(1):  # on cores that others use too, its threads wait for each other: ten times as long
+        return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(features)
 
 
 def smoothed(plane: Float[np.ndarray, "points 2"], values: Float[np.ndarray, " points"], near: int = 10) -> np.ndarray:
