@@ -75,14 +75,14 @@ def opened(browser, report):
     """Open the page; whatever it asks for or complains about is a failure."""
     made = []
 
-    def open_page(width, scheme):
+    def open_page(width, scheme, folder=report / "page"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page, complaints, requests = context.new_page(), [], []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
         page.on("request", lambda request: requests.append(request.url))
-        address = (report / "page" / "index.html").resolve().as_uri()
+        address = (folder / "index.html").resolve().as_uri()
         page.goto(address)
         page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
         made.append((context, complaints, requests, address))
@@ -147,10 +147,19 @@ def test_markup_in_names_is_shown_and_does_nothing(opened):
     assert "<b>logs & 'more'" in page.inner_text("#runs")
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """The repository's own results: dozens of settings on six data sets, kept by a dozen experiments."""
+    out = tmp_path_factory.mktemp("kept") / "page"
+    score("report", Path(__file__).parents[2] / "benchmarks" / "results", "--out", out)
+    return out
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
-def test_it_fits_and_can_be_read(opened, width, scheme):
-    page = opened(width, scheme)
+@pytest.mark.parametrize("which", ["trained", "kept"])
+def test_it_fits_and_can_be_read(opened, kept, report, width, scheme, which):
+    page = opened(width, scheme, kept if which == "kept" else report / "page")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.evaluate(
         """width => [...document.querySelectorAll('body *')].filter(part => !part.closest('.wide > *')
@@ -177,7 +186,7 @@ def test_it_fits_and_can_be_read(opened, width, scheme):
     assert len(sizes) > 50
     assert min(sizes) > 7.4
     if os.environ.get("SCORE_RL_SCREENSHOTS"):
-        page.screenshot(path=f"{os.environ['SCORE_RL_SCREENSHOTS']}/report-{width}-{scheme}.png", full_page=True)
+        page.screenshot(path=f"{os.environ['SCORE_RL_SCREENSHOTS']}/{which}-{width}-{scheme}.png", full_page=True)
 
 
 def test_every_link_leads_to_a_file_in_the_folder(opened, report):
