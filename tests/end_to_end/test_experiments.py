@@ -130,7 +130,7 @@ def test_kept_results_are_shown_without_training(score, tmp_path):
     assert float(cell["mean"]) == pytest.approx(kept["mean"], rel=1e-4)
 
 
-@pytest.mark.parametrize("name", ["ablation-bc", "sweep-critics"])
+@pytest.mark.parametrize("name", ["ablation-bc", "ablation-constraint", "sweep-critics"])
 def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path, name):
     done = score("experiment", "run", name, "--from-stored", STORED, "--out", tmp_path)
     assert done.code == 0, done.err
@@ -145,6 +145,12 @@ def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path, name)
         )
     )
     assert made == pytest.approx(kept, rel=1e-5)
+
+
+def test_one_line_is_no_figure(score, tmp_path):
+    done = score("experiment", "run", "ablation-bc", "--from-stored", STORED / "hopper-medium", "--out", tmp_path)
+    assert done.code == 2
+    assert "holds no runs that ablation-bc could compare" in done.err
 
 
 def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
@@ -177,7 +183,6 @@ def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
         (("uncertainty-map", "--datasets", "hopper-medium"), "medium-replay"),
         (("runtime", "--from-stored", "."), "cannot be rebuilt"),
         (("sweep-beta", "--from-stored", "nowhere"), "does not exist"),
-        (("ablation-constraint", "--from-stored", "."), "holds no runs that ablation-constraint could compare"),
     ],
 )
 def test_bad_requests_are_refused_in_a_sentence(score, arguments, message):
