@@ -365,5 +365,6 @@ _outputs.defvjp(_outputs_forward, _outputs_backward, symbolic_zeros=True)
 def outputs(
     weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], how: How
 ) -> Float[Array, "members rows *outputs"]:
-    """Every member's output on every row, without an axis if it is one; differentiable once, by parameters and input."""
+    """Every member's output on every row, without an axis if it is one; differentiable once, by parameters and
+    input."""
     return _outputs(how, weights, biases, x)
