@@ -13,14 +13,13 @@ TASKS = ("halfcheetah", "hopper", "walker2d")
 
 
 def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str, Any]:
-    """Per data set, normalised scores of the last policies: as evaluated in training, and in fresh episodes."""
+    """Per data set, normalised scores of the last policies: as evaluated in training, and in fresh episodes if any."""
     metrics = experiment.metrics
     results: dict[str, Any] = {}
     for dataset, about in experiment.about["datasets"].items():
         runs = [run for run in experiment if run.dataset == dataset]
         ended = [run for run in runs if run.status["state"] != "diverged"]
         last = [float(metrics.of(run.id).curve("evaluation/score")[1][-1]) for run in ended]
-        fresh = [run.evaluate(episodes).summary(0)["score"] for run in ended]
         results[dataset] = {
             "config": next(run["config"] for run in experiment.about["runs"] if run["dataset"] == dataset),
             "behaviour_score": about["behaviour_score"],
@@ -31,9 +30,13 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str,
             "last_policies": last,
             "mean": float(np.mean(last)) if last else None,
             "std": float(np.std(last)) if last else None,
-            f"last_policies_{episodes}_episodes": fresh,
-            f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,
         }
+        if episodes:
+            fresh = [run.evaluate(episodes).summary(0)["score"] for run in ended]
+            results[dataset] |= {
+                f"last_policies_{episodes}_episodes": fresh,
+                f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,
+            }
     request = experiment.about["request"]
     return {
         "request": request | {"datasets": [Path(name).name for name in request["datasets"]]},

@@ -3,7 +3,8 @@
     python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs td3-bc:1000000:5:medium iql:200000:2:hopper-medium
     python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs score:1000000:5:table
 
-A job is METHOD:UPDATES:SEEDS:DATA; its results are kept as soon as it ends. DATA is `table` (all fifteen), `medium`
+A job is METHOD:UPDATES:SEEDS:DATA; its results are kept as soon as it ends, and again when its last policies have been
+judged in fresh episodes. DATA is `table` (all fifteen), `medium`
 (the three), or names with + between them. Medium data are collected anew with the policies inside D4RL's
 *_medium-v2.hdf5, which the folder of the sources holds, whole or as excerpts; random data are uniform; all others are
 replicas. What was interrupted goes on when it is called again.
@@ -14,6 +15,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 from keep import TASKS, draw, keep, summarise
@@ -40,7 +42,7 @@ class Arguments:
     checkpoint_minutes: float = 1.0
     """Time between checkpoints."""
     episodes: int = 100
-    """Fresh ones that the last policies are judged in at the end."""
+    """Fresh ones that the last policies are judged in at the end; 0 leaves that out."""
     paper: Path | None = None
     """The paper's table (dataset, algorithm, mean, std), to draw its value beside the curves."""
 
@@ -108,19 +110,25 @@ def main(asked: Arguments) -> None:
             print(f"no time left for {job}", flush=True)
             continue
         experiment, seconds = trained(asked, job)
-        title = experiment[0].algorithm.title
-        cells = paper_cells(asked.paper, title)
-        summary = summarise(experiment, asked.episodes) | {
-            "what": f"{title}, last policy, normalised score in percent",
-            "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
-            "seconds_of_the_last_call": seconds,
-        }
-        folder = asked.out / "results" / job.replace(":", "-").replace("+", "-")
-        names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))
-        keep(experiment, summary, folder, names)
-        draw(folder, title, tuple((n, n.split("/")[1]) for n in names), cells)
+        for episodes in dict.fromkeys((0, asked.episodes)):
+            summary = kept(asked, job, experiment, episodes, seconds)
         shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}
         print(f"{job}: {json.dumps(shown)} in {seconds:.0f} s", flush=True)
+
+
+def kept(asked: Arguments, job: str, experiment: score_rl.Experiment, episodes: int, seconds: float) -> dict[str, Any]:
+    title = experiment[0].algorithm.title
+    cells = paper_cells(asked.paper, title)
+    summary = summarise(experiment, episodes) | {
+        "what": f"{title}, last policy, normalised score in percent",
+        "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
+        "seconds_of_the_last_call": seconds,
+    }
+    folder = asked.out / "results" / job.replace(":", "-").replace("+", "-")
+    names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))
+    keep(experiment, summary, folder, names)
+    draw(folder, title, tuple((n, n.split("/")[1]) for n in names), cells)
+    return summary
 
 
 if __name__ == "__main__":
