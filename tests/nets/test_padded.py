@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from score_rl.nets import padded
-from score_rl.nets.actor_critic import values, values_of_many
+from score_rl.nets.actor_critic import deterministic, values, values_of_many
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.slopes import distance, gradients, plain
@@ -19,7 +19,7 @@ def network(*sizes: int) -> Perceptron:
 
 
 def widened(net: Perceptron, x):
-    return padded.outputs(net.weights, net.biases, x)
+    return padded.scalars(net.weights, net.biases, x)
 
 
 @pytest.mark.parametrize("sizes", [(5, 16), (23, 64, 64), (31, 32, 48, 16), (32, 33, 31)])
@@ -63,6 +63,24 @@ def test_fleets_of_networks(monkeypatch):
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
     assert distance(slopes(widened), slopes(plain)) < 1e-5
+
+
+@pytest.mark.parametrize("number", [1, 6])
+def test_actors(number, monkeypatch):
+    actor, x = Perceptron.init(jax.random.key(0), (17, 64, 64, number)), jax.random.normal(jax.random.key(1), (50, 17))
+
+    def both():
+        slopes = jax.grad(lambda net, x: (deterministic(net, x) ** 3).sum(), argnums=(0, 1))
+        return deterministic(actor, x), slopes(actor, x)
+
+    plain_values, plain_slopes = both()
+    with arithmetic(LOW):
+        rounded, _ = both()
+        monkeypatch.setattr(padded, "DTYPE", jnp.float32)
+        exact, slopes = both()
+    assert 0 < jnp.abs(rounded - plain_values).max() < 4e-3
+    assert jnp.abs(exact - plain_values).max() < 1e-6
+    assert distance(slopes, plain_slopes) < 1e-5
 
 
 def test_critics_take_this_form_where_it_is_chosen():

@@ -1,4 +1,5 @@
-"""An ensemble of critics for processors with matrix units, in the form in which the compiler's library uses them.
+"""Actors and ensembles of critics for processors with matrix units, in the form in which the compiler's library uses
+them.
 
 XLA's CPU backend multiplies bfloat16 with YNNPACK, which knows AMX, if the left factor ends with what is summed over;
 any other product is converted back to float32 without a word. Two more facts about that library, found by measuring:
@@ -8,7 +9,7 @@ over thousands of rows. So here
 - layers are widened: every activation has a column of ones and zeros up to a multiple of 32, every matrix holds
   its bias as one more row. That also leaves no elementwise work between two layers but the ReLU;
 - many rows are taken in blocks that fit into a core's cache, one after the other;
-- the last layer, which has a single output, is float32.
+- the last layer, which has few outputs, is float32.
 
 Products take bfloat16 and give float32; what is kept for the gradient is bfloat16 but for the last hidden layer.
 """
@@ -66,22 +67,22 @@ def _turned(x: BFloat16[Array, "members rows columns"]) -> BFloat16[Array, "memb
 
 def _forward(
     matrices: list[Array], weight: Array, bias: Array, x: Float[Array, "rows inputs"]
-) -> tuple[Float[Array, "members rows"], tuple[list[Array], Array]]:
+) -> tuple[Float[Array, "members rows outputs"], tuple[list[Array], Array]]:
     """The outputs, and what the gradient needs: what each hidden layer took, and what the last one gave."""
     hidden = [_inputs(x, weight.shape[0])]
     for matrix in matrices[:-1]:
         hidden.append(jax.nn.relu(_times("mbi,mio->mbo", hidden[-1], matrix)).astype(DTYPE))
     top = _times("mbi,mio->mbo", hidden[-1], matrices[-1])
-    return _times("mbi,mio->mbo", jax.nn.relu(top), weight)[..., 0] + bias, (hidden, top)
+    return _times("mbi,mio->mbo", jax.nn.relu(top), weight) + bias[:, None], (hidden, top)
 
 
 def _backward(
-    matrices: list[Array], weight: Array, kept: tuple[list[Array], Array], dq: Float[Array, "members rows"]
+    matrices: list[Array], weight: Array, kept: tuple[list[Array], Array], dq: Float[Array, "members rows outputs"]
 ) -> tuple[list[Array], Float[Array, "rows widened"]]:
     """Gradients by every matrix and by the last weight, and by the input."""
     hidden, top = kept
-    gradients = [_times("mbi,mb->mi", jax.nn.relu(top), dq)[..., None]]
-    slope = jnp.where(top > 0, dq[..., None] * weight[..., 0][:, None], 0).astype(DTYPE)
+    gradients = [_times("mbi,mbo->mio", jax.nn.relu(top), dq)]
+    slope = jnp.where(top > 0, _times("mbo,mio->mbi", dq, weight), 0).astype(DTYPE)
     for number in reversed(range(len(matrices))):
         gradients.append(_times("mib,mbo->mio", _turned(hidden[number]), slope))
         below = _times("mbo,mio->mbi", slope, matrices[number])
@@ -101,8 +102,10 @@ def _blocks(rows: int) -> list[slice]:
 
 
 @jax.custom_vjp
-def outputs(weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
-    """Every member's only output on every row, of networks with at least one hidden layer; differentiable once."""
+def outputs(
+    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"]
+) -> Float[Array, "members rows outputs"]:
+    """Every member's outputs on every row, of networks with at least one hidden layer; differentiable once."""
     return _outputs_forward(weights, biases, x)[0]
 
 
@@ -112,7 +115,7 @@ def _outputs_forward(weights: Parameters, biases: Parameters, x: Array) -> tuple
     return jnp.concatenate([q for q, _ in done], axis=1), (weights, biases, x.shape, [kept for _, kept in done])
 
 
-def _outputs_backward(saved: Any, dq: Float[Array, "members rows"]) -> tuple[Parameters, Parameters, Array]:
+def _outputs_backward(saved: Any, dq: Float[Array, "members rows outputs"]) -> tuple[Parameters, Parameters, Array]:
     weights, biases, (rows, inputs), kept = saved
     matrices = _matrices(weights, biases)
     dq = jax.lax.optimization_barrier(dq)  # not computed again for every unit
@@ -120,8 +123,13 @@ def _outputs_backward(saved: Any, dq: Float[Array, "members rows"]) -> tuple[Par
     gradients = [sum(parts[1:], start=parts[0]) for parts in zip(*(parts for parts, _ in done), strict=True)]
     d_weights = tuple(g[:, : w.shape[1], : w.shape[2]] for g, w in zip(gradients, weights, strict=True))
     hidden = zip(gradients[:-1], weights[:-1], strict=True)
-    d_biases = (*(g[:, w.shape[1], : w.shape[2]] for g, w in hidden), dq.sum(axis=1, keepdims=True))
+    d_biases = (*(g[:, w.shape[1], : w.shape[2]] for g, w in hidden), dq.sum(axis=1))
     return d_weights, d_biases, jnp.concatenate([dx for _, dx in done])[:, :inputs]
 
 
 outputs.defvjp(_outputs_forward, _outputs_backward)
+
+
+def scalars(weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+    """The only output of every member."""
+    return outputs(weights, biases, x)[..., 0]

@@ -70,7 +70,7 @@ class Perceptron(eqx.Module):
             return partial(fused.outputs, how=chosen.kernels.shape(self.weights[0].shape[0]))
         if chosen.layers is not None and layers.fits(self.weights):
             return partial(layers.outputs, tiles=chosen.layers)
-        return padded.outputs if chosen.padded and len(self.weights) > 1 else None
+        return padded.scalars if chosen.padded and len(self.weights) > 1 else None
 
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
         """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
@@ -81,12 +81,14 @@ class Perceptron(eqx.Module):
         return self.members(x, multiply=product)[..., 0]
 
     def vectors(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "batch fan_out"]:
-        """Actors: one network, ReLU between the layers, with the kernels where they are chosen and fit; differentiable
-        once."""
+        """Actors: one network, ReLU between the layers, in the form that the chosen arithmetic has for it, if any;
+        differentiable once."""
         chosen, alone = chosen_arithmetic(), jax.tree.map(lambda leaf: leaf[None], self)
-        if chosen.kernels is None or not fused.fits(alone.weights, outputs=fused.MANY):
-            return self(x)
-        return fused.outputs(alone.weights, alone.biases, x, chosen.kernels.shape(1)).reshape(x.shape[0], -1)
+        if chosen.kernels is not None and fused.fits(alone.weights, outputs=fused.MANY):
+            return fused.outputs(alone.weights, alone.biases, x, chosen.kernels.shape(1)).reshape(x.shape[0], -1)
+        if chosen.padded and len(self.weights) > 1:
+            return padded.outputs(alone.weights, alone.biases, x)[0]
+        return self(x)
 
 
 def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."]:
