@@ -558,7 +558,7 @@ def experiment_command(arguments: Sequence[str]) -> int:
         for remark in result.remarks:
             OUT.print(escape(remark), soft_wrap=True)
         if asked.from_stored is None and request.scale.small:
-            OUT.print(request.scale.proves, soft_wrap=True)
+            OUT.print(request.proves, soft_wrap=True)
         OUT.print(f"Result folder: {folder}", soft_wrap=True)
     return 0
 

@@ -114,6 +114,15 @@ def test_scales_are_refused_by_name():
     assert "proves nothing" in SCALES["trial"].proves
 
 
+def test_a_picture_says_what_was_really_run():
+    day, trial = Request(SCALES["day"]), Request(SCALES["trial"])
+    assert day.proves == SCALES["day"].proves
+    assert dataclasses.replace(day, seeds=(5, 6, 7, 8, 9)).proves == SCALES["day"].proves
+    assert "100,000 updates and 1 seed," in dataclasses.replace(day, steps=100_000, seeds=(0,)).proves
+    assert "300,000 updates and 3 seeds," in dataclasses.replace(day, seeds=(0, 1, 2)).proves
+    assert dataclasses.replace(trial, steps=10).proves == SCALES["trial"].proves
+
+
 def test_stored_runs_find_their_line():
     def result(**settings):
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))

@@ -151,7 +151,7 @@ def _make(
     made = experiment.present(request, done)
     made.remarks += mixed_precision([run.result for run in done])
     from_stored = kind == "stored"
-    note = f"{request.scale.proves} {WHAT_THE_DATA_IS[request.kind]}"
+    note = f"{request.proves} {WHAT_THE_DATA_IS[request.kind]}"
     if from_stored:
         note = "From kept results, each with the data and the number of updates that its own record states."
     elif experiment.note is not None:

@@ -13,7 +13,7 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
-from score_rl.experiments.scales import Scale, scheduled
+from score_rl.experiments.scales import PAPER_STEPS, Scale, scheduled
 from score_rl.fleet.experiment import config_json
 from score_rl.fleet.spec import default_log_every
 from score_rl.report.paper import paper_dataset
@@ -51,6 +51,17 @@ class Request:
     @property
     def chosen_seeds(self) -> tuple[int, ...]:
         return self.seeds or self.scale.seeds
+
+    @property
+    def proves(self) -> str:
+        """What may be concluded, in a sentence that stands in the picture."""
+        number = len(self.chosen_seeds)
+        if self.scale.small or (self.updates, number) == (self.scale.steps, len(self.scale.seeds)):
+            return self.scale.proves
+        return (
+            f"{self.updates:,} updates and {number} {'seed' if number == 1 else 'seeds'}, where the paper has "
+            f"{PAPER_STEPS:,} and 5; λ's annealing is as long as the run."
+        )
 
     def check(self) -> None:
         """Refuse a source or data sets that do not exist, before anything is trained."""
