@@ -152,7 +152,8 @@ def _bars(found: dict[str, dict[str, Any]], place: str) -> Any:
 
 
 def note(request: Request) -> str:
-    said = f"{WINDOWS} times {timed(request):,} updates were timed here after a warm-up; the median counts."
+    said = f"{WINDOWS} times {timed(request):,} updates were timed on this machine after a warm-up; "
+    said += "the median counts."
     return f"{request.scale.name.capitalize()} scale: {said} " + (
         "Too few to be exact: this shows that it works and proves nothing." if request.scale.small else ""
     )
