@@ -145,3 +145,13 @@ def test_a_product_is_a_product():
     asked = product(request, [Variant("a"), Variant("b", {"beta": 0.1})], ["replica:hopper-medium"])
     assert [(run.label, run.run.seed) for run in asked] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
     assert asked[0].run.config.hidden == (16, 16)
+
+
+def test_of_several_lengths_the_fullest_is_shown():
+    def result(steps, **settings):
+        config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
+        return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", steps, steps, {})
+
+    lines = [Variant("low", settings={"beta": 0.1}), Variant("high", settings={"beta": 0.2})]
+    kept = [result(1, beta=0.1), result(1, beta=0.2), result(2, beta=0.2), result(3, beta=0.2)]
+    assert {(done.label, done.result.steps) for done in matching(lines, kept)} == {("low", 1), ("high", 1)}

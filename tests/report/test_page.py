@@ -172,14 +172,14 @@ def test_the_repositorys_kept_results_make_a_page(tmp_path):
     _, text = read(page)
     assert "101.4 ± 0.2" in text
     assert "48.2 ± 0.3" in text
-    assert "SCORE (beta=0.5)" in text
+    assert "SCORE (beta=0.5, steps=300000)" in text
     assert "target_noise_clip=" not in text, "what all runs share is no part of a name"
     records, runs = gather([kept]), distinct(gather([kept]))
     assert len(runs) < len(records), "experiments share runs"
     assert f"{len(records) - len(runs)} more records are of the same runs and count once" in text
     assert f"{len(runs)} runs in" in text
     assert "ablation-bc" in text, "folders that are all called runs are told apart"
-    assert text.count("Left out of the aggregates") <= 3
+    assert text.count("Left out of the aggregates") <= 8, "one for each set of data sets, not for each method"
 
 
 def test_a_killed_run_is_listed_as_such_and_ends_no_mean(tmp_path):

@@ -271,8 +271,8 @@ def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[
     """Kept runs with the line they belong to: those that agree in every setting that tells the lines apart.
 
     A figure compares nothing else. Where runs on a data set differ in another setting, as those of several experiments
-    do, the ones with its default are shown; what differs after that is refused. A data set with one line compares
-    nothing and is left out.
+    do, the ones with its default are shown, and of several lengths or recordings of the data the one that has most
+    lines; what differs after that is refused. A data set with one line compares nothing and is left out.
     """
     touched = {name for variant in variants for name in variant.settings}
     found: list[Done] = []
@@ -291,6 +291,7 @@ def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[
         here = [done for done in found if done.result.dataset == dataset]
         differing = _differences(here, touched)
         here = [done for done in here if _has_defaults(done.result, differing)] or here
+        here = _fullest(here)
         if len({done.label for done in here}) < 2:
             continue
         for name, values in _differences(here, touched).items():
@@ -300,6 +301,16 @@ def matching(variants: Sequence[Variant], results: Sequence[RunResult]) -> list[
             )
         shown += here
     return shown
+
+
+def _fullest(found: Sequence[Done]) -> list[Done]:
+    """Those of one length on one recording that have more lines than any others; all of them where two have as many."""
+    groups: dict[tuple[int, Any], list[Done]] = {}
+    for done in found:
+        groups.setdefault((done.result.steps, done.result.data.get("checksum")), []).append(done)
+    lines = {key: len({done.label for done in group}) for key, group in groups.items()}
+    fullest = [key for key, number in lines.items() if number == max(lines.values())]
+    return groups[fullest[0]] if len(fullest) == 1 else list(found)
 
 
 def _has_defaults(result: RunResult, names: Collection[str]) -> bool:

@@ -32,6 +32,7 @@ SCORE, RETURN, UNCERTAINTY, SPEED = (
 STORED_FORMAT = 2
 FINISHED = "finished"
 GOING = ("training", "waiting")  # the rest of the states is bad news
+SCHEDULES, FULL_LENGTH = ("bc_decay_every", "warmup_steps"), 1_000_000  # settings that count updates of such a run
 FEW = 2  # settings that may differ before names leave out the defaults
 PATIENCE, WINDOWS = 900, 10  # a folder is silent after so many seconds and so many times what a window takes
 
@@ -431,6 +432,7 @@ def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
     for run, config in zip(results, configs, strict=True):
         usual = _usual(run.algorithm) if len(names[run.algorithm]) > FEW else {}
         told = [name for name in names[run.algorithm] if name not in usual or _key(config[name]) != _key(usual[name])]
+        told = [name for name in told if not _goes_with_length(run, name, config[name])]
         found.append({name: config.get(name) for name in told})
     for (_, _), places in _places(results, lambda run: (run.algorithm, run.dataset)).items():
         for name, value in _BESIDE_SETTINGS.items():
@@ -446,6 +448,12 @@ def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
                 run = settled[place]
                 settled[place] = dataclasses.replace(run, settings={**run.settings, "folder": labels[run.folder]})
     return settled
+
+
+def _goes_with_length(run: RunResult, name: str, value: Any) -> bool:
+    """Whether this is a schedule that is as much shorter than usual as the run is: its length says it."""
+    usual = _usual(run.algorithm).get(name)
+    return name in SCHEDULES and usual is not None and value * FULL_LENGTH == usual * run.steps
 
 
 @functools.cache
