@@ -76,8 +76,7 @@ def actors(width: int = 128, number: int = 6) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (17, width, width, number), members=2)
 
 
-@pytest.mark.parametrize("how", SHAPES)
-@pytest.mark.parametrize("number", [2, 6, MANY])
+@pytest.mark.parametrize(("how", "number"), [(SHAPES[0], MANY), (SHAPES[2], 2), (SHAPES[3], 6)])
 def test_several_outputs(how, number, monkeypatch):
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = actors(number=number), jax.random.normal(jax.random.key(1), (ROWS, 17))
@@ -120,7 +119,7 @@ def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch):
     assert distance(found, slopes()) < 1e-5
 
 
-@pytest.mark.parametrize("runs", [1, 4, 75])
+@pytest.mark.parametrize("runs", [1, 75])
 def test_they_are_accepted_for_a_gpu(runs):
     """As far as that goes without one: Pallas translates them for Triton."""
     net, x = network(256), jnp.ones((256, INPUTS))
