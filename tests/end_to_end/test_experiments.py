@@ -105,6 +105,12 @@ def test_list_names_all_and_their_cost(score):
     assert "smoke" not in done.out
 
 
+def test_plan_leaves_nothing_behind(score, tmp_path):
+    done = score("experiment", "run", "false-correlation", "--scale", "trial", "--out", tmp_path / "out", "--plan")
+    assert "drives-000.hdf5" in done.out
+    assert not (tmp_path / "out").exists()
+
+
 def test_plan_says_what_would_be_trained(score, tmp_path):
     done = score("experiment", "run", "sweep-alpha", "sweep-beta", "--scale", "day", "--out", tmp_path, "--plan")
     assert done.code == 0

@@ -1,8 +1,10 @@
 """Running experiments: train what is missing, then draw, tabulate and store."""
 
 import csv
+import dataclasses
 import io
 import json
+import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -39,14 +41,20 @@ def cost(experiment: Experiment, request: Request) -> str:
 
 
 def overview(experiments: Sequence[Experiment], request: Request) -> Table:
-    """The fleets that these experiments still need: one compiled program each, or one for each task in it."""
-    wanted: dict[str, Wanted] = {}
-    for experiment in experiments:
-        experiment.prepare(request)
-        wanted |= {asked.run.key(): asked.run for asked in experiment.plan(request)}
-    there = stored_runs(request.out / "fleets")
+    """The fleets that these experiments still need: one compiled program each, or one for each task in it.
+
+    Runs are known by what their data hold, so what an experiment draws for itself is drawn in passing: nothing is left.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        passing = dataclasses.replace(request, out=Path(scratch))
+        wanted: dict[str, Wanted] = {}
+        for experiment in experiments:
+            experiment.prepare(passing)
+            wanted |= {asked.run.key(): asked.run for asked in experiment.plan(passing)}
+        there = stored_runs(request.out / "fleets")
+        needed = blocks([run for key, run in wanted.items() if key not in there or not there[key].ended])
     rows, runs, total = [], 0, 0
-    for block in blocks([run for key, run in wanted.items() if key not in there or not there[key].ended]):
+    for block in needed:
         first = block.runs[0]
         datasets = ", ".join(Path(name).name for name in block.datasets[:3])
         more = f" and {len(block.datasets) - 3} more" if len(block.datasets) > 3 else ""
