@@ -12,8 +12,8 @@ import numpy as np
 
 from score_rl.errors import InputError
 from score_rl.experiments.protocols import METHODS, Protocol, rounded
-from score_rl.experiments.scales import PAPER_STEPS, SCALES
-from score_rl.report.paper import paper_dataset, paper_datasets
+from score_rl.experiments.scales import SCALES
+from score_rl.report.paper import PAPER_STEPS, paper_dataset, paper_datasets
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import Estimate, aggregates, overlap, score_matrix
 

@@ -29,8 +29,9 @@ from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
 from score_rl.experiments.protocols import candidates, protocol_of, span
 from score_rl.report.figures import FAINT, INK, performance_profiles, styled
+from score_rl.report.grouping import gather
 from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, paper_table, printed
-from score_rl.report.results import SCORE, Group, RunResult, algorithm_title, gather
+from score_rl.report.results import SCORE, Group, RunResult, algorithm_title
 from score_rl.report.statistics import (
     AGGREGATES,
     Company,

@@ -80,10 +80,15 @@ def source(asked: Arguments, name: str) -> str:
     return str(file)
 
 
+def spelled(job: str) -> str:
+    """As the name of a folder."""
+    return job.replace(":", "-").replace("+", "-")
+
+
 def trained(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
     """And how long this call took for it."""
     method, steps, seeds, data = job.split(":")
-    folder = asked.out / job.replace(":", "-").replace("+", "-")
+    folder = asked.out / spelled(job)
     sources = [source(asked, name) for name in chosen(data)]
     started = time.perf_counter()
     if (folder / "experiment.json").exists():
@@ -124,7 +129,7 @@ def kept(asked: Arguments, job: str, experiment: score_rl.Experiment, episodes: 
         "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
         "seconds_of_the_last_call": seconds,
     }
-    folder = asked.out / "results" / job.replace(":", "-").replace("+", "-")
+    folder = asked.out / "results" / spelled(job)
     names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))
     keep(experiment, summary, folder, names)
     draw(folder, title, tuple((n, n.split("/")[1]) for n in names), cells)

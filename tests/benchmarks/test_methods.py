@@ -6,7 +6,7 @@ from pathlib import Path
 import methods
 import pytest
 
-from score_rl.report.results import gather
+from score_rl.report.grouping import gather
 
 
 def test_what_a_job_trains_on():

@@ -6,8 +6,9 @@ from html.parser import HTMLParser
 import pytest
 
 from score_rl.errors import InputError
+from score_rl.report.grouping import distinct, gather
 from score_rl.report.page import write_report
-from score_rl.report.results import RETURN, distinct, gather
+from score_rl.report.results import RETURN
 from tests.report.folders import write_experiment
 
 NASTY = """<script>alert(1)</script>&"'$<img src=x onerror=alert(2)>"""

@@ -10,17 +10,8 @@ import pytest
 
 from score_rl.errors import InputError
 from score_rl.report import results as found
-from score_rl.report.results import (
-    SCORE,
-    UNCERTAINTY,
-    by_dataset,
-    by_method,
-    distinct,
-    gather,
-    group,
-    short_names,
-    store_results,
-)
+from score_rl.report.grouping import by_dataset, by_method, distinct, gather, group, short_names
+from score_rl.report.results import SCORE, UNCERTAINTY, store_results
 from tests.report.folders import write_experiment
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"

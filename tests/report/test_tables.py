@@ -5,7 +5,8 @@ import csv
 import numpy as np
 import pytest
 
-from score_rl.report.results import RETURN, SCORE, gather, group
+from score_rl.report.grouping import gather, group
+from score_rl.report.results import RETURN, SCORE
 from score_rl.report.tables import escape_latex, score_table, to_csv, to_latex
 from tests.report.folders import write_experiment
 

@@ -8,8 +8,9 @@ from score_rl.experiments.curves import SCORE, as_json, shown
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant, product
 from score_rl.experiments.protocols import METHODS, as_rows, closest, labelled, protocol_of
 from score_rl.report.figures import aggregate_intervals, performance_profiles, score_bars
+from score_rl.report.grouping import group, tell_apart
 from score_rl.report.paper import data_kind, paper_dataset, paper_datasets
-from score_rl.report.results import Group, RunResult, group, tell_apart
+from score_rl.report.results import Group, RunResult
 from score_rl.report.statistics import AGGREGATES, Company, aggregates, companies, profiles
 from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
 

@@ -21,7 +21,8 @@ from score_rl.fleet.checkpoint import write_whole
 from score_rl.fleet.experiment import config_json
 from score_rl.fleet.store import provenance
 from score_rl.report.figures import save
-from score_rl.report.results import RunResult, gather, read_experiment, store_results
+from score_rl.report.grouping import gather
+from score_rl.report.results import RunResult, read_experiment, store_results
 from score_rl.report.tables import escape_latex
 
 FORMAT = 1
@@ -119,8 +120,9 @@ def rebuild(
 
 
 def once(results: Sequence[RunResult]) -> list[RunResult]:
-    """Runs that several experiments kept, one of each, whatever they were multiplied in; a setting that came later and
-    has its default changes nothing."""
+    """One of each seed of a method with some settings on some data, the first: also of runs that were trained again,
+    which `distinct` keeps apart. What they were multiplied in does not matter, nor a setting that came later and has
+    its default."""
     found: dict[str, RunResult] = {}
     for run in results:
         usual = config_json(get_algorithm(run.algorithm).Config())

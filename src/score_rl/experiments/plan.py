@@ -13,10 +13,11 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
-from score_rl.experiments.scales import PAPER_STEPS, Scale, scheduled
+from score_rl.experiments.scales import Scale, scheduled
 from score_rl.fleet.experiment import config_json
 from score_rl.fleet.spec import default_log_every
-from score_rl.report.paper import paper_dataset
+from score_rl.report.grouping import SCHEDULES
+from score_rl.report.paper import PAPER_STEPS, paper_dataset
 from score_rl.report.results import RunResult
 
 FILES = (".hdf5", ".h5", ".hdf")
@@ -316,7 +317,7 @@ def _fullest(found: Sequence[Done]) -> list[Done]:
 def _has_defaults(result: RunResult, names: Collection[str]) -> bool:
     """Whether these of its settings are the algorithm's own, schedules aside: those go with the length of a run."""
     usual = get_algorithm(result.algorithm).Config()
-    mine = [name for name in names if hasattr(usual, name) and name not in scheduled(1)]
+    mine = [name for name in names if hasattr(usual, name) and name not in SCHEDULES]
     return all(_plain(result.config.get(name, getattr(usual, name))) == _plain(getattr(usual, name)) for name in mine)
 
 

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.experiments.scales import PAPER_STEPS
+from score_rl.report.grouping import SCHEDULES, group, tell_apart
 from score_rl.report.paper import (
     D4RL,
     FILE,
+    PAPER_STEPS,
     RECOLLECTED,
     REPLICA,
     SEEDS,
@@ -20,12 +21,11 @@ from score_rl.report.paper import (
     paper_dataset,
     paper_datasets,
 )  # fmt: skip
-from score_rl.report.results import SCORE, Group, RunResult, group, tell_apart
+from score_rl.report.results import SCORE, Group, RunResult
 
 PAPER_EPISODES = 10
 METHODS = ("score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl")  # the paper's order
 _NEAREST = (D4RL, RECOLLECTED, UNIFORM, REPLICA, FILE)  # to what the paper was measured on
-_SCHEDULES = ("bc_decay_every", "warmup_steps")  # settings that a shorter run shortens
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -66,7 +66,7 @@ def ordinary(run: RunResult) -> bool:
     """Whether its settings are its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
     config = get_algorithm(run.algorithm).Config()
     usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(run.algorithm, run.dataset)
-    told = {name: value for name, value in run.config.items() if name in usual and name not in _SCHEDULES}
+    told = {name: value for name, value in run.config.items() if name in usual and name not in SCHEDULES}
     return all((list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) == v for n, v in told.items())
 
 

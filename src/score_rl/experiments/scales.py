@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from score_rl.errors import InputError
-
-PAPER_STEPS = 1_000_000
+from score_rl.report.paper import PAPER_STEPS
 
 # Whatever makes a run small, where an algorithm has such a setting.
 _NARROW = {

@@ -21,23 +21,9 @@ import numpy as np
 from score_rl.errors import InputError
 from score_rl.fleet.checkpoint import write_whole
 from score_rl.report import figures
+from score_rl.report.grouping import by_dataset, distinct, gather, group, short_names, tell_apart
 from score_rl.report.paper import printed
-from score_rl.report.results import (
-    FINISHED,
-    GOING,
-    RETURN,
-    SCORE,
-    SPEED,
-    UNCERTAINTY,
-    Group,
-    RunResult,
-    by_dataset,
-    distinct,
-    gather,
-    group,
-    short_names,
-    tell_apart,
-)
+from score_rl.report.results import FINISHED, GOING, RETURN, SCORE, SPEED, UNCERTAINTY, Group, RunResult
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, in_order, score_table, to_csv, to_latex
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 LABEL = "paper"
 OVERALL = "overall"
 SEEDS = 5  # behind every cell
+PAPER_STEPS = 1_000_000  # updates of each
 D4RL, RECOLLECTED, UNIFORM, REPLICA, FILE = "D4RL", "re-collected", "uniform random", "replica", "file"
 _TITLES = {"pbrl": "PBRL w/o prior", "pbrl-prior": "PBRL"}  # the paper's PBRL has priors; others are called alike
 

@@ -32,8 +32,6 @@ SCORE, RETURN, UNCERTAINTY, SPEED = (
 STORED_FORMAT = 2
 FINISHED = "finished"
 GOING = ("training", "waiting")  # the rest of the states is bad news
-SCHEDULES, FULL_LENGTH = ("bc_decay_every", "warmup_steps"), 1_000_000  # settings that count updates of such a run
-FEW = 2  # settings that may differ before names leave out the defaults
 PATIENCE, WINDOWS = 900, 10  # a folder is silent after so many seconds and so many times what a window takes
 
 
@@ -142,17 +140,13 @@ def method_label(algorithm: str, settings: Mapping[str, Any]) -> str:
     return algorithm_title(algorithm) + (f" ({shown})" if shown else "")
 
 
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
 # -- reading ---------------------------------------------------------------------------------------------------------
-
-
-def gather(paths: Iterable[Path | str]) -> list[RunResult]:
-    """All runs of the experiments in these folders or anywhere below them, each folder once."""
-    folders: dict[Path, Path] = {}
-    for path in map(Path, paths):
-        for folder in find_folders(path):
-            folders.setdefault(folder.resolve(), folder)
-    runs = [run for folder in folders.values() for run in read_folder(folder)]
-    return tell_apart(runs)
 
 
 def find_folders(path: Path) -> list[Path]:
@@ -397,151 +391,3 @@ def store_results(
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([("run", "step", "name", "value"), *rows])
     write_whole(folder / "curves.csv", table.getvalue().encode())
-
-
-# -- grouping --------------------------------------------------------------------------------------------------------
-
-# What else can tell two runs of one algorithm on one data set apart, beside their settings.
-_BESIDE_SETTINGS = {
-    "steps": lambda run: run.steps,
-    "physics": lambda run: run.request.get("physics", "d4rl"),
-    "precision": lambda run: run.request.get("precision", "float32"),
-    "episodes": lambda run: run.request.get("eval_episodes"),
-    "judged in": lambda run: run.environment,
-    "rows": lambda run: run.data.get("rows"),
-    "data": lambda run: str(run.data.get("checksum"))[:8],
-}
-
-
-def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
-    """The same runs, their `settings` filled with whatever differs between runs that would else be averaged.
-
-    A setting counts where it differs on one data set: the presets of different data sets do not. One that a record
-    does not name came later, and has its default there; where many differ, defaults go without saying. Runs that agree
-    in everything and even in their seed come from different folders and are kept apart by those.
-    """
-    configs = [{**_usual(run.algorithm), **run.config} for run in results]
-    names: dict[str, list[str]] = {}
-    for algorithm, of_one in _places(results, lambda run: run.algorithm).items():
-        names[algorithm] = []
-        for mine in _collect(of_one, lambda place: results[place].dataset).values():
-            for name in dict.fromkeys(name for place in mine for name in configs[place]):
-                if name not in names[algorithm] and len({_key(configs[place].get(name)) for place in mine}) > 1:
-                    names[algorithm].append(name)
-    found = []
-    for run, config in zip(results, configs, strict=True):
-        usual = _usual(run.algorithm) if len(names[run.algorithm]) > FEW else {}
-        told = [name for name in names[run.algorithm] if name not in usual or _key(config[name]) != _key(usual[name])]
-        told = [name for name in told if not _goes_with_length(run, name, config[name])]
-        found.append({name: config.get(name) for name in told})
-    for (_, _), places in _places(results, lambda run: (run.algorithm, run.dataset)).items():
-        for name, value in _BESIDE_SETTINGS.items():
-            known = {place: told for place in places if (told := value(results[place])) is not None}
-            if len(set(known.values())) > 1:
-                for place, told in known.items():
-                    found[place][name] = told
-    settled = [dataclasses.replace(run, settings=mine) for run, mine in zip(results, found, strict=True)]
-    for places in _places(settled, _group_key).values():
-        if len({settled[place].seed for place in places}) < len(places):
-            labels = short_names([settled[place].folder for place in places])
-            for place in places:
-                run = settled[place]
-                settled[place] = dataclasses.replace(run, settings={**run.settings, "folder": labels[run.folder]})
-    return settled
-
-
-def _goes_with_length(run: RunResult, name: str, value: Any) -> bool:
-    """Whether this is a schedule that is as much shorter than usual as the run is: its length says it."""
-    usual = _usual(run.algorithm).get(name)
-    return name in SCHEDULES and usual is not None and value * FULL_LENGTH == usual * run.steps
-
-
-@functools.cache
-def _usual(algorithm: str) -> Mapping[str, Any]:
-    """An algorithm's defaults, as records hold them; nothing where this version does not know it."""
-    from score_rl.algorithms.registry import get_algorithm
-    from score_rl.fleet.experiment import config_json
-
-    try:
-        return config_json(get_algorithm(algorithm).Config())
-    except InputError:
-        return {}
-
-
-def short_names(folders: Iterable[Path]) -> dict[Path, str]:
-    """Folders without what all of their paths begin and end with."""
-    parts = {folder: folder.parts for folder in dict.fromkeys(folders)}
-    if len(parts) < 2:
-        return {folder: str(folder) for folder in parts}
-    for end in (slice(1, None), slice(None, -1)):
-        edge = 0 if end.start else -1
-        while len({mine[edge] for mine in parts.values()}) == 1 and all(len(mine) > 1 for mine in parts.values()):
-            parts = {folder: mine[end] for folder, mine in parts.items()}
-    return {folder: str(Path(*mine)) for folder, mine in parts.items()}
-
-
-def distinct(results: Sequence[RunResult]) -> list[RunResult]:
-    """Each run once: one that several kept tables hold, or that was given with the experiment it came from.
-
-    The same run has the same name, settings and data in an experiment begun at the same second by the same code, and
-    every value that two records of it share is the same to the digits that are kept.
-    """
-    found: dict[str, list[RunResult]] = {}
-    for run in results:
-        what = [run.algorithm, run.dataset, run.name, run.seed, run.steps, run.created, run.provenance.get("code")]
-        facts = [run.config, run.data.get("checksum"), run.status]
-        same = found.setdefault(_key([*what, *facts]), [])
-        if run.created is None or not any(_agree(run, other) for other in same):
-            same.append(run)
-    kept = {id(run) for same in found.values() for run in same}
-    return [run for run in results if id(run) in kept]
-
-
-def _agree(one: RunResult, other: RunResult) -> bool:
-    """Whether two records of a run say the same wherever both speak."""
-    for name in one.curves.keys() & other.curves.keys():
-        mine, theirs = (dict(zip(*run.curves[name], strict=True)) for run in (one, other))
-        if any(not np.isclose(mine[step], theirs[step], rtol=1e-5) for step in mine.keys() & theirs.keys()):
-            return False
-    return True
-
-
-def group(results: Sequence[RunResult]) -> list[Group]:
-    """Algorithm × data set × differing settings, in the order in which they first appear."""
-    return [
-        Group(runs[0].algorithm, runs[0].dataset, runs[0].settings, tuple(runs))
-        for runs in _collect(results, _group_key).values()
-    ]
-
-
-def by_dataset(groups: Sequence[Group]) -> dict[str, list[Group]]:
-    return _collect(groups, lambda group: group.dataset)
-
-
-def by_method(groups: Sequence[Group]) -> dict[str, list[Group]]:
-    return _collect(groups, lambda group: group.method)
-
-
-def _group_key(run: RunResult) -> tuple[str, ...]:
-    return (run.algorithm, run.dataset, *(f"{name}={_key(value)}" for name, value in run.settings.items()))
-
-
-def _collect(items: Iterable[Any], key: Any) -> dict[Any, list[Any]]:
-    collected: dict[Any, list[Any]] = {}
-    for item in items:
-        collected.setdefault(key(item), []).append(item)
-    return collected
-
-
-def _places(items: Sequence[Any], key: Any) -> dict[Any, list[int]]:
-    return _collect(range(len(items)), lambda place: key(items[place]))
-
-
-def _key(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, default=str)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
