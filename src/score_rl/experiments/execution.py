@@ -57,7 +57,7 @@ def overview(experiments: Sequence[Experiment], request: Request) -> Table:
     rows, runs, total = [], 0, 0
     for block in needed:
         first = block.runs[0]
-        datasets = ", ".join(Path(name).name for name in block.datasets[:3])
+        datasets = ", ".join(Path(name).name.removesuffix(".hdf5") for name in block.datasets[:3])
         more = f" and {len(block.datasets) - 3} more" if len(block.datasets) > 3 else ""
         settings = f"{len(block.variants)} settings" if len(block.variants) > 1 else unusual(first)
         numbers = (len(block.seeds), len(block.runs), first.steps, len(block.runs) * first.steps)
