@@ -25,8 +25,8 @@ def version() -> str:
     return str(d3rlpy.__version__)
 
 
-def make_update(method: str, data: Dataset, batch_size: int = 256) -> Callable[[], None]:
-    """A function that samples a batch and does one update on the CPU."""
+def make(method: str, data: Dataset, batch_size: int = 256) -> tuple[Any, Callable[[], None]]:
+    """d3rlpy's algorithm, and a function that samples a batch and does one update on the CPU."""
     with _quiet():
         import d3rlpy
         import structlog
@@ -48,7 +48,7 @@ def make_update(method: str, data: Dataset, batch_size: int = 256) -> Callable[[
     def update() -> None:
         algorithm.update(buffer.sample_transition_batch(batch_size))
 
-    return update
+    return algorithm, update
 
 
 def _config(method: str, batch_size: int) -> Any:

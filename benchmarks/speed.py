@@ -199,7 +199,7 @@ def measure_d3rlpy(asked: Arguments, results: Results, clock: Clock) -> None:
         if clock.over():
             say(f"no time left for {method}")
             continue
-        theirs = Calls("d3rlpy", d3rlpy_loop.make_update(method, made_up_data()), asked.seconds)
+        theirs = Calls("d3rlpy", d3rlpy_loop.make(method, made_up_data())[1], asked.seconds)
         ours = Engine(method, 1, asked.seconds, name="score-rl", precision=asked.precision)
         measured = dict(in_turns([theirs, ours], asked.rounds, clock.over))
         ratio = median([a / b for a, b in zip(measured["score-rl"], measured["d3rlpy"], strict=True)])

@@ -57,6 +57,7 @@ def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
     files = [out / f"{name}.svg", out / f"{name}.pdf"]
     with matplotlib.rc_context({"svg.hashsalt": "score-rl", "pdf.fonttype": 42}):
         figure.savefig(files[0], metadata={"Date": None})
+        figure.set_layout_engine("none")  # what is where has been decided; each time anew takes longer than drawing
         figure.savefig(files[1], metadata={"CreationDate": None})
     return files
 

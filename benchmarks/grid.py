@@ -1,0 +1,161 @@
+"""SCORE's settings chosen for each data set, as the paper chose them, but on seeds that are not the reported ones.
+
+    python benchmarks/grid.py choose --sources FOLDER --out FOLDER --data hopper-expert+halfcheetah-random
+    python benchmarks/grid.py report --sources FOLDER --out FOLDER --data hopper-expert+halfcheetah-random
+
+`choose` trains all nine settings (β × γ_bc) with seeds of their own, as one fleet, and keeps OUT/results/grid-DATA
+with every score. A data set's choice is the setting of the highest mean over those seeds and the last five
+evaluations: last policies alone, ten episodes each, would mostly choose luck. `report` then trains the choices with the
+reported seeds and judges the last policies; a choice that is the common setting is left out, it has been reported.
+What was interrupted goes on when it is called again. Data are as in methods.py.
+"""
+
+import csv
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import methods
+import numpy as np
+import tyro
+from keep import keep, summarise
+
+import score_rl
+from score_rl.algorithms.score import Config
+
+BETAS, DECAYS = (0.1, 0.2, 0.5), (0.96, 0.98, 1.0)  # the paper's grid
+LAST = 5  # evaluations that a choice looks at
+TABLE = "scores.csv"
+
+
+class Setting(NamedTuple):
+    beta: float
+    bc_decay: float
+
+
+COMMON = Setting(Config().beta, Config().bc_decay)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    stage: tyro.conf.Positional[Literal["choose", "report"]]
+    """Which of the two."""
+    sources: Path
+    """Where D4RL's three *_medium-v2.hdf5 are, whole or as excerpts."""
+    out: Path
+    """Folder for data and runs; results go to OUT/results."""
+    data: str
+    """table, medium or names with + between them."""
+    updates: int = 1_000_000
+    choosing: tuple[int, ...] = (5, 6)
+    """Seeds that decide."""
+    reported: tuple[int, ...] = (0, 1, 2, 3, 4)
+    """Seeds that are reported."""
+    evaluations: int = 20
+    """How many along each curve."""
+    transitions: int | None = None
+    """Rows of each data set; D4RL's number unless given."""
+    episodes: int = 100
+    """Fresh ones that reported policies are judged in at the end; 0 leaves that out."""
+    checkpoint_minutes: float = 10.0
+
+
+def trained(
+    asked: Arguments, name: str, data: Sequence[str], seeds: Sequence[int], **config: object
+) -> score_rl.Experiment:
+    """An experiment in OUT/`name`, begun or gone on with."""
+    folder = asked.out / name
+    if (folder / "experiment.json").exists():
+        return score_rl.resume(folder)
+    made = methods.Arguments(asked.sources, asked.out, (), transitions=asked.transitions)
+    return score_rl.train(
+        [methods.source(made, each) for each in data],
+        config=config,
+        seeds=seeds,
+        steps=asked.updates,
+        eval_every=asked.updates // asked.evaluations,
+        transitions=asked.transitions,
+        checkpoint_minutes=asked.checkpoint_minutes,
+        out=folder,
+    )
+
+
+def choose(asked: Arguments) -> None:
+    name = f"grid-{methods.spelled(asked.data)}"
+    experiment = trained(
+        asked, name, methods.chosen(asked.data), asked.choosing, beta=list(BETAS), bc_decay=list(DECAYS)
+    )
+    folder = asked.out / "results" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / TABLE).open("w", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("dataset", "beta", "bc_decay", "seed", "step", "score"))
+        for run in experiment:
+            steps, scores = run.metrics.curve("evaluation/score")
+            setting = (run.config.beta, run.config.bc_decay)
+            rows.writerows((run.dataset, *setting, run.seed, t, f"{s:.4f}") for t, s in zip(steps, scores, strict=True))
+    found = choices(folder / TABLE)
+    request = experiment.about["request"]
+    about = {
+        "what": f"SCORE, normalised scores in percent; chosen by the mean over seeds and the last {LAST} evaluations",
+        "choices": {dataset: setting._asdict() for dataset, setting in found.items()},
+        "request": request | {"datasets": [Path(each).name for each in request["datasets"]]},
+        "provenance": experiment.about["provenance"],
+    }
+    (folder / "grid.json").write_text(json.dumps(about, indent=1) + "\n")
+    for dataset, setting in found.items():
+        print(f"{dataset}: β {setting.beta:g}, γ_bc {setting.bc_decay:g}", flush=True)
+
+
+def judged(table: Path) -> dict[str, dict[Setting, float]]:
+    """For each data set and setting the mean over seeds and the last evaluations."""
+    seen: dict[str, dict[Setting, dict[int, list[tuple[int, float]]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
+    with table.open() as file:
+        for row in csv.DictReader(file):
+            setting = Setting(float(row["beta"]), float(row["bc_decay"]))
+            seen[row["dataset"]][setting][int(row["seed"])].append((int(row["step"]), float(row["score"])))
+    return {
+        dataset: {
+            setting: float(np.mean([score for curve in seeds.values() for _, score in sorted(curve)[-LAST:]]))
+            for setting, seeds in settings.items()
+        }
+        for dataset, settings in seen.items()
+    }
+
+
+def choices(table: Path) -> dict[str, Setting]:
+    """The best of each data set; of equals the first in the grid's order."""
+    order = [Setting(*pair) for pair in itertools.product(BETAS, DECAYS)]
+    return {
+        dataset: max(settings, key=lambda s: (settings[s], -order.index(s)))
+        for dataset, settings in judged(table).items()
+    }
+
+
+def report(asked: Arguments) -> None:
+    chosen = choices(asked.out / "results" / f"grid-{methods.spelled(asked.data)}" / TABLE)
+    together: dict[Setting, list[str]] = defaultdict(list)
+    for name in methods.chosen(asked.data):
+        together[chosen[methods.called(name)]].append(name)
+    for setting, data in together.items():
+        if setting == COMMON:
+            print(f"the common setting, already reported: {', '.join(data)}", flush=True)
+            continue
+        name = f"chosen-beta-{setting.beta:g}-decay-{setting.bc_decay:g}-{'-'.join(data)}"
+        experiment = trained(asked, name, data, asked.reported, **setting._asdict())
+        for episodes in dict.fromkeys((0, asked.episodes)):
+            summary = summarise(experiment, episodes)
+            keep(experiment, summary, asked.out / "results" / name, ("evaluation/score",))
+        for dataset, result in summary["results"].items():
+            print(f"{dataset}: {result['mean']:.1f} ± {result['std']:.1f} with {setting}", flush=True)
+
+
+if __name__ == "__main__":
+    asked = tyro.cli(Arguments, description=__doc__)
+    choose(asked) if asked.stage == "choose" else report(asked)

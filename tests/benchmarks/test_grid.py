@@ -1,0 +1,50 @@
+"""What a grid of settings chooses."""
+
+import grid
+import pytest
+from grid import Setting
+
+HEAD = "dataset,beta,bc_decay,seed,step,score\n"
+
+
+def table(path, rows):
+    path.write_text(HEAD + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+    return path
+
+
+def test_the_last_evaluations_of_all_seeds_decide_and_nothing_else(tmp_path):
+    early = [("hopper", 0.1, 0.96, seed, step, 100.0) for seed in (5, 6) for step in (1, 2, 3)]
+    late = [("hopper", 0.1, 0.96, seed, step, 10.0) for seed in (5, 6) for step in range(4, 4 + grid.LAST)]
+    lucky = [("hopper", 0.2, 0.98, 5, step, 30.0) for step in range(1, 4 + grid.LAST)]
+    unlucky = [("hopper", 0.2, 0.98, 6, step, 0.0) for step in range(1, 4 + grid.LAST)]
+    stored = table(tmp_path / "scores.csv", reversed(early + late + lucky + unlucky))
+    assert grid.judged(stored)["hopper"] == {Setting(0.1, 0.96): 10.0, Setting(0.2, 0.98): 15.0}
+    assert grid.choices(stored) == {"hopper": Setting(0.2, 0.98)}
+
+
+def test_each_data_set_has_its_own_choice_and_equals_go_by_the_grids_order(tmp_path):
+    rows = [
+        ("a", 0.5, 1.0, 5, 1, 7.0),
+        ("a", 0.1, 0.98, 5, 1, 7.0),
+        ("b", 0.5, 1.0, 5, 1, 2.0),
+        ("b", 0.2, 1.0, 5, 1, 1.0),
+    ]
+    stored = table(tmp_path / "scores.csv", rows)
+    assert grid.choices(stored) == {"a": Setting(0.1, 0.98), "b": Setting(0.5, 1.0)}
+
+
+@pytest.mark.slow
+def test_a_grid_is_trained_chosen_from_and_reported(tmp_path, capsys):
+    def asked(stage):
+        return grid.Arguments(
+            stage=stage, sources=tmp_path, out=tmp_path, data="hopper-random", updates=8, choosing=(5,),
+            reported=(0, 1), evaluations=2, transitions=2_000, episodes=2,
+        )  # fmt: skip
+
+    grid.choose(asked("choose"))
+    chosen = grid.choices(tmp_path / "results" / "grid-hopper-random" / grid.TABLE)["replica:hopper-random"]
+    grid.report(asked("report"))
+    kept = list((tmp_path / "results").glob("chosen-*/summary.json"))
+    names = [f"chosen-beta-{chosen.beta:g}-decay-{chosen.bc_decay:g}-hopper-random"]
+    assert [path.parent.name for path in kept] == ([] if chosen == grid.COMMON else names)
+    assert ("already reported" in capsys.readouterr().out) == (chosen == grid.COMMON)
