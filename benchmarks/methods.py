@@ -3,15 +3,16 @@
     python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs td3-bc:1000000:5:medium iql:200000:2:hopper-medium
     python benchmarks/methods.py --sources FOLDER --out FOLDER --jobs score:1000000:5:table
 
-A job is METHOD:UPDATES:SEEDS:DATA; its results are kept as soon as it ends, and again when its last policies have been
-judged in fresh episodes. DATA is `table` (all fifteen), `medium`
-(the three), or names with + between them. Medium data are collected anew with the policies inside D4RL's
+A job is METHOD:UPDATES:SEEDS:DATA, where METHOD may have settings after it (td3-bc,alpha=1.0); its results are kept as
+soon as it ends, and again when its last policies have been judged in fresh episodes. DATA is `table` (all fifteen),
+`medium` (the three), or names with + between them. Medium data are collected anew with the policies inside D4RL's
 *_medium-v2.hdf5, which the folder of the sources holds, whole or as excerpts; random data are uniform; all others are
 replicas. What was interrupted goes on when it is called again.
 """
 
 import csv
 import json
+import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,12 +83,26 @@ def source(asked: Arguments, name: str) -> str:
 
 def spelled(job: str) -> str:
     """As the name of a folder."""
-    return job.replace(":", "-").replace("+", "-")
+    return re.sub(r"[:+,=_]", "-", job)
+
+
+def with_settings(method: str) -> tuple[str, dict[str, Any]]:
+    """`td3-bc,alpha=1.0` is TD3-BC with α = 1."""
+    name, *settings = method.split(",")
+    return name, {key: _value(text) for key, _, text in (setting.partition("=") for setting in settings)}
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text  # a word
 
 
 def trained(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
     """And how long this call took for it."""
     method, steps, seeds, data = job.split(":")
+    name, config = with_settings(method)
     folder = asked.out / spelled(job)
     sources = [source(asked, name) for name in chosen(data)]
     started = time.perf_counter()
@@ -96,7 +111,8 @@ def trained(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
     else:
         experiment = score_rl.train(
             sources,
-            algorithm=method,
+            algorithm=name,
+            config=config,
             seeds=range(int(seeds)),
             steps=int(steps),
             eval_every=int(steps) // asked.evaluations,

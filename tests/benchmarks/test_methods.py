@@ -13,6 +13,11 @@ def test_what_a_job_trains_on():
     assert len(methods.chosen("table")) == 15
     assert methods.chosen("medium") == ["halfcheetah-medium", "hopper-medium", "walker2d-medium"]
     assert methods.chosen("hopper-expert+walker2d-medium") == ["hopper-expert", "walker2d-medium"]
+    assert methods.with_settings("uwac,dropout_masks=pass,passes=50") == (
+        "uwac",
+        {"dropout_masks": "pass", "passes": 50},
+    )
+    assert methods.spelled("uwac,dropout_masks=pass:20:2:medium") == "uwac-dropout-masks-pass-20-2-medium"
     assert methods.called("hopper-medium") == "hopper-medium-recollected"
     assert methods.called("hopper-medium-replay") == "replica:hopper-medium-replay"
 
