@@ -69,7 +69,7 @@ def main(asked: Arguments) -> None:
         "episodes": asked.episodes,
         "provenance": provenance(),
     }
-    (folder / "summary.json").write_text(json.dumps(about, indent=1) + "\n")
+    (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
 def curve(asked: Arguments, data: Dataset, seed: int) -> Iterator[tuple[int, float]]:
