@@ -39,6 +39,20 @@ class Result:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """What SCORE's grid chose for a data set, and what that reached on the reported seeds."""
+
+    dataset: str  # by the paper's name
+    beta: float
+    bc_decay: float
+    seeds: tuple[int, ...]  # that chose
+    chosen: float  # mean score by which it was chosen
+    common: float  # the same of the common setting
+    file: Path
+    result: Result | None = None  # on the reported seeds
+
+
+@dataclass(frozen=True)
 class Stored:
     """Everything that the verdicts and the tables are made of."""
 
@@ -46,6 +60,7 @@ class Stored:
     others: Sequence[Result] = ()  # stored as well, of protocols further from the paper's
     experiments: Mapping[str, tuple[Path, Mapping[str, Any]]] = field(default_factory=dict)  # result.json by name
     speeds: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)  # files of benchmarks/results/speed
+    choices: Sequence[Choice] = ()  # of SCORE's grids
 
     def whole(self, algorithm: str) -> dict[str, Result]:
         """Its data sets with the paper's number of updates and at least two seeds, in the paper's order."""

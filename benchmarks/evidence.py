@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,14 +22,15 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from claims import CLAIMS, Result, Stored, read_experiments
+import grid
+from claims import CLAIMS, Choice, Result, Stored, read_experiments
 from documents import refresh, tell, with_tables
 
 from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
 from score_rl.experiments.protocols import candidates, protocol_of, span
 from score_rl.report.figures import FAINT, INK, performance_profiles, styled
-from score_rl.report.grouping import gather
+from score_rl.report.grouping import gather, group, tell_apart
 from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, paper_table, printed
 from score_rl.report.results import SCORE, Group, RunResult, algorithm_title
 from score_rl.report.statistics import (
@@ -57,7 +58,32 @@ NOTHING = "–"
 def read(folder: Path = RESULTS) -> Stored:
     """What is stored there, whatever that is by now."""
     speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
-    return collect(gather([folder]), read_experiments(folder / "experiments"), speeds)
+    runs = gather([folder])
+    found = collect(runs, read_experiments(folder / "experiments"), speeds)
+    return replace(found, choices=read_choices(folder, runs, found))
+
+
+def read_choices(folder: Path, runs: Sequence[RunResult], stored: Stored) -> list[Choice]:
+    """By the paper's order of data sets."""
+    found = []
+    for path in sorted(folder.glob(f"grid-*/{grid.TABLE}")):
+        request = json.loads(path.with_name("grid.json").read_text())["request"]
+        scores = grid.judged(path)
+        for dataset, setting in grid.choices(path).items():
+            name = paper_dataset(dataset) or dataset
+            mine = [
+                run
+                for run in runs
+                if (run.algorithm, run.dataset, run.steps) == ("score", dataset, request["steps"])
+                and run.folder.name.startswith("chosen-")
+                and (run.config["beta"], run.config["bc_decay"]) == setting
+            ]
+            reported = result_of(group(tell_apart(mine))[0]) if mine else None
+            if setting == grid.COMMON:
+                reported = stored.results.get(("score", name))
+            means = (scores[dataset][setting], scores[dataset][grid.COMMON])
+            found.append(Choice(name, *setting, tuple(request["seeds"]), *means, path, reported))
+    return sorted(found, key=lambda choice: paper_datasets().index(choice.dataset))
 
 
 def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = None) -> Stored:
@@ -153,9 +179,7 @@ def readme(stored: Stored, base: Path) -> str:
         if mine is None:
             rows.append([dataset, NOTHING, "not run yet", NOTHING, str(paper), NOTHING, NOTHING])
         else:
-            score = link(spread(mine.scores), mine.files, base) + (
-                f" ({length(mine)})" if mine.protocol.shorter else ""
-            )
+            score = link(spread(mine.scores), mine.files, base) + shorter(mine)
             rows.append([dataset, mine.data, score, fresh(mine, base), str(paper), difference(mine), agree(mine)])
     whole = [result for result in ran if not result.protocol.shorter]
     if len(whole) > 1:
@@ -219,6 +243,38 @@ def described(result: Result, base: Path) -> list[str]:
     return [algorithm_title(result.algorithm), result.data, rows, result.precision, length(result), *numbers]
 
 
+def grids(stored: Stored, base: Path) -> str:
+    """SCORE with settings chosen for each data set, beside the common setting and the paper."""
+    if not stored.choices:
+        return "Not run yet."
+    headings = ["data set", "chosen", "by seeds", "their mean", "common setting's", "reported seeds", "100 episodes"]
+    headings += ["common setting", "paper", "difference", "overlap"]
+    rows = []
+    for choice in stored.choices:
+        seeds, mine = ", ".join(map(str, choice.seeds)), choice.result
+        common = stored.results.get(("score", choice.dataset))
+        rows.append(
+            [
+                choice.dataset,
+                f"β {choice.beta:g}, γ_bc {choice.bc_decay:g}",
+                link(seeds, [choice.file], base),
+                f"{choice.chosen:.1f}",
+                f"{choice.common:.1f}",
+                "not run yet" if mine is None else link(spread(mine.scores), mine.files, base) + shorter(mine),
+                NOTHING if mine is None else fresh(mine, base),
+                NOTHING if common is None else link(spread(common.scores), common.files, base),
+                str(paper_table()[choice.dataset, "SCORE"]),
+                NOTHING if mine is None else difference(mine),
+                NOTHING if mine is None else agree(mine),
+            ]
+        )
+    return table(headings, rows, (3, 4, 9))
+
+
+def shorter(result: Result) -> str:
+    return f" ({length(result)})" if result.protocol.shorter else ""
+
+
 def in_companies(stored: Stored) -> tuple[list[Company], list[str]]:
     """Methods that finished on the same data sets; what was measured more briefly than the paper's says so."""
     protocols: dict[str, list[Any]] = {}
@@ -271,6 +327,7 @@ def rules(stored: Stored, base: Path) -> str:
 TABLES: dict[str, Callable[[Stored, Path], str]] = {
     "readme": readme,
     "methods": methods,
+    "grid": grids,
     "aggregates": aggregate,
     "claims": claims,
     "rules": rules,

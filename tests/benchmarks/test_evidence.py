@@ -3,12 +3,14 @@
 import csv
 import dataclasses
 import functools
+import itertools
 import json
 import re
 from pathlib import Path
 
 import claims
 import evidence
+import grid
 import numpy as np
 import pytest
 
@@ -367,3 +369,49 @@ def test_the_main_table_from_stored_has_the_same_numbers(tmp_path, monkeypatch, 
         for method, found in evidence.aggregates(company.matrices).items():
             assert written["aggregates"][method]["iqm"]["mean"] == pytest.approx(found["iqm"].value)
     assert (tmp_path / "profiles" / "stored" / "profiles.svg").exists()
+
+
+# -- settings chosen for each data set -------------------------------------------------------------------------------
+
+
+def kept_grid(folder, scores):
+    """A stored grid: every setting has the score given for it, or 1."""
+    (folder / "grid-hopper").mkdir(parents=True)
+    lines = ["dataset,beta,bc_decay,seed,step,score"]
+    for beta, decay in itertools.product(grid.BETAS, grid.DECAYS):
+        for dataset in ("replica:hopper-expert", "replica:hopper-random"):
+            lines.append(f"{dataset},{beta},{decay},5,{MILLION},{scores.get((dataset, beta, decay), 1.0)}")
+    (folder / "grid-hopper" / grid.TABLE).write_text("\n".join(lines) + "\n")
+    (folder / "grid-hopper" / "grid.json").write_text(json.dumps({"request": {"seeds": [5], "steps": MILLION}}))
+
+
+def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
+    assert evidence.grids(evidence.Stored({}), tmp_path) == "Not run yet."
+    kept_grid(tmp_path, {("replica:hopper-expert", 0.1, 1.0): 110.0, ("replica:hopper-random", 0.2, 0.98): 30.0})
+    chosen = runs(
+        "score", "replica:hopper-expert", [108, 112], folder=str(tmp_path / "chosen-a"), beta=0.1, bc_decay=1.0
+    )
+    other = runs("score", "replica:hopper-expert", [1, 2], folder=str(tmp_path / "chosen-b"), beta=0.5, bc_decay=1.0)
+    common = runs("score", "replica:hopper-expert", [85, 85]) + runs("score", "replica:hopper-random", [31, 31])
+    stored = evidence.collect(common)
+    expert, random = sorted(
+        evidence.read_choices(tmp_path, chosen + other + common, stored), key=lambda choice: choice.dataset
+    )
+    assert (expert.dataset, expert.beta, expert.bc_decay, expert.seeds) == ("hopper-expert", 0.1, 1.0, (5,))
+    assert (expert.chosen, expert.common) == (110.0, 1.0)
+    assert expert.result.scores == [108, 112]
+    assert random.result is stored.results["score", "hopper-random"]  # the common setting was chosen
+    table = evidence.grids(dataclasses.replace(stored, choices=[expert, random]), tmp_path)
+    line = next(line for line in table.splitlines() if line.startswith("| hopper-expert"))
+    assert "β 0.1, γ_bc 1" in line
+    assert "110.0 ± 2.0" in line
+    assert "85.0 ± 0.0" in line
+    assert "112.0" in line  # the paper's
+
+
+def test_a_choice_that_has_not_been_trained_says_so(tmp_path):
+    kept_grid(tmp_path, {("replica:hopper-expert", 0.1, 1.0): 110.0})
+    stored = evidence.collect([])
+    choices = evidence.read_choices(tmp_path, [], stored)
+    table = evidence.grids(dataclasses.replace(stored, choices=choices), tmp_path)
+    assert table.count("not run yet") == 2
