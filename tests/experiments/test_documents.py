@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from score_rl.cli import EXPERIMENT_COMMANDS, ReportArguments, _parse, _with_default_folder
+from score_rl.cli.common import parse
+from score_rl.cli.experiment import EXPERIMENT_COMMANDS, with_default_folder
+from score_rl.cli.report import ReportArguments
 from score_rl.experiments.registry import EXPERIMENTS, get_experiment
 
 CHECKOUT = Path(__file__).parents[2]
@@ -41,7 +43,7 @@ def commands():
 def test_every_command_is_one(command):
     _, kind, *rest = shlex.split(command)
     if kind == "report":
-        assert _parse(ReportArguments, rest, "score report").runs
+        assert parse(ReportArguments, rest, "score report").runs
         return
-    asked = _parse(EXPERIMENT_COMMANDS["run"], _with_default_folder(rest[1:]), "score experiment run")
+    asked = parse(EXPERIMENT_COMMANDS["run"], with_default_folder(rest[1:]), "score experiment run")
     assert [get_experiment(name).name for name in asked.names]

@@ -1,0 +1,66 @@
+"""The `score` command: parses, calls, prints. Every command has its room.
+
+Heavy imports stay inside the commands, so that `score --help` answers at once.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+
+from score_rl.cli.algorithms import algorithms_command
+from score_rl.cli.data import data_command
+from score_rl.cli.evaluate import evaluate_command
+from score_rl.cli.experiment import experiment_command
+from score_rl.cli.report import report_command
+from score_rl.cli.theory import theory_command
+from score_rl.cli.train import train_command
+from score_rl.errors import InputError, Stopped
+
+TRAINED_STOPPED = 130  # what shells use for Ctrl-C
+
+COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
+    "train": (train_command, "train policies from recorded data and judge them"),
+    "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
+    "report": (report_command, "make a page of stored runs: tables, curves, statistics, provenance"),
+    "data": (data_command, "list, show, build, check and re-collect data sets"),
+    "algorithms": (algorithms_command, "list the algorithms and their settings"),
+    "experiment": (experiment_command, "make the paper's tables and figures"),
+    "theory": (theory_command, "check the paper's statements on small problems"),
+}
+
+USAGE = """usage: score COMMAND [OPTIONS]
+
+Offline reinforcement learning: learn a policy from recorded data, judge it, keep it.
+
+{commands}
+
+`score COMMAND --help` explains each. To begin: score train
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Exit code 0 when all went well, 2 for what the user can mend, 130 after Ctrl-C."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help"):
+        rows = "\n".join(f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items())
+        print(USAGE.format(commands=rows))
+        raise SystemExit(0 if arguments else 2)
+    if arguments[0] == "--version":
+        from importlib.metadata import version
+
+        print(version("score-rl"))
+        raise SystemExit(0)
+    try:
+        if arguments[0] not in COMMANDS:
+            from score_rl.errors import unknown_name
+
+            raise unknown_name("command", arguments[0], COMMANDS)
+        raise SystemExit(COMMANDS[arguments[0]][0](arguments[1:]))
+    except InputError as error:
+        print(f"score: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except Stopped as stopped:
+        print(f"score: {stopped}", file=sys.stderr)
+        raise SystemExit(TRAINED_STOPPED) from None
+    except KeyboardInterrupt:
+        print("score: stopped.", file=sys.stderr)
+        raise SystemExit(TRAINED_STOPPED) from None

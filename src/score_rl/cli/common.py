@@ -1,0 +1,32 @@
+"""What the commands share: where they print, how they read their arguments."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import tyro
+from rich.console import Console
+
+OUT = Console(highlight=False)
+T = TypeVar("T")
+
+
+def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> Any:
+    if not arguments or arguments[0] in ("-h", "--help"):
+        rows = "\n".join(f"  {name:<10} {(kind.__doc__ or '').splitlines()[0]}" for name, kind in types.items())
+        print(f"usage: score {group} COMMAND [OPTIONS]\n\n{rows}\n\n`score {group} COMMAND --help` explains each.")
+        raise SystemExit(0 if arguments else 2)
+    if arguments[0] not in types:
+        from score_rl.errors import unknown_name
+
+        raise unknown_name(f"command of score {group}", arguments[0], types)
+    return parse(types[arguments[0]], arguments[1:], f"score {group} {arguments[0]}")
+
+
+def parse(kind: type[T], arguments: Sequence[str], program: str, text: str | None = None) -> T:
+    """The arguments as `kind`; its docstring teaches."""
+    return tyro.cli(kind, args=list(arguments), prog=program, description=inspect.cleandoc(text or kind.__doc__ or ""))
+
+
+def plus_minus(mean: float | None, std: float | None) -> str:
+    return "not judged" if mean is None else f"{mean:.1f} ± {std:.1f}"

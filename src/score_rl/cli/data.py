@@ -1,0 +1,124 @@
+"""`score data`."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.markup import escape
+from rich.table import Table
+
+from score_rl.cli.common import OUT, subcommand
+
+
+@dataclasses.dataclass(frozen=True)
+class DataList:
+    """List the data sets that can be named, and which of them are on this machine."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataInfo:
+    """Show a data set: dimensions, episodes, returns, coverage."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """replica:NAME, d4rl:NAME or a file."""
+    transitions: int | None = None
+    """Rows of a replica; D4RL's own size unless given."""
+    seed: int = 0
+    """Seed of a replica's collection."""
+    action_bounds: tuple[float, float] | None = None
+    """Lowest and highest action, where the data does not say and they are not ±1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataBuild:
+    """Collect a replica, or download a D4RL file, into the cache."""
+
+    name: Annotated[str, tyro.conf.Positional]
+    """replica:NAME or d4rl:NAME."""
+    transitions: int | None = None
+    """Rows of a replica; D4RL's own size unless given."""
+    seed: int = 0
+    """Seed of the collection."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataCheck:
+    """Find everything that is wrong with a file. Exit code 2 if anything is."""
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """An HDF5 file in D4RL's format."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DataRecollect:
+    """Collect afresh with the behaviour policy that a D4RL file stores."""
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A D4RL file with metadata/policy, such as hopper_medium-v2.hdf5."""
+    out: Path
+    """The file to write."""
+    transitions: int = 1_000_000
+    """Rows to collect."""
+    seed: int = 0
+    """Seed of the collection."""
+    physics: Literal["d4rl", "stock"] = "d4rl"
+    """MuJoCo as D4RL was recorded with, or as it is today."""
+
+
+DATA_COMMANDS: dict[str, type] = {
+    "list": DataList,
+    "info": DataInfo,
+    "build": DataBuild,
+    "check": DataCheck,
+    "recollect": DataRecollect,
+}
+
+
+def data_command(arguments: Sequence[str]) -> int:
+    asked = subcommand("data", DATA_COMMANDS, arguments)
+    from score_rl.data.catalogue import dataset_names, load_dataset
+
+    match asked:
+        case DataList():
+            table = Table()
+            table.add_column("name", no_wrap=True)
+            table.add_column("rows", justify="right", no_wrap=True)
+            table.add_column("where it comes from", overflow="fold")
+            table.add_column("here")
+            for entry in dataset_names():
+                table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
+            OUT.print(table)
+        case DataInfo():
+            from score_rl.data.describe import describe
+
+            dataset = load_dataset(
+                asked.name, transitions=asked.transitions, seed=asked.seed, action_bounds=asked.action_bounds
+            )
+            OUT.print(describe(dataset))
+        case DataBuild():
+            dataset = load_dataset(asked.name, transitions=asked.transitions, seed=asked.seed)
+            OUT.print(f"{dataset.name}: {len(dataset):,} rows, {len(dataset.episodes):,} episodes, {_place(dataset)}")
+        case DataCheck():
+            from score_rl.data.check import check_file
+
+            findings = check_file(asked.file)
+            for finding in findings:
+                OUT.print(f"{finding.level}: {escape(finding.message)}", soft_wrap=True)
+            wrong = [f for f in findings if f.level == "error"]
+            if not findings:
+                OUT.print(f"{asked.file}: nothing wrong")
+            return 2 if wrong else 0
+        case DataRecollect():
+            from score_rl.data.collect import recollect
+
+            dataset = recollect(
+                asked.file, asked.out, transitions=asked.transitions, seed=asked.seed, physics=asked.physics
+            )
+            OUT.print(f"{asked.out}: {len(dataset):,} rows, {len(dataset.episodes):,} episodes", soft_wrap=True)
+    return 0
+
+
+def _place(dataset: Any) -> str:
+    return str(dataset.source.get("path", ""))

@@ -1,0 +1,62 @@
+"""`score evaluate`."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+from rich.markup import escape
+from rich.table import Table
+
+from score_rl.cli.common import OUT, parse, plus_minus
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateArguments:
+    """Judge the last policies of an experiment in fresh episodes.
+
+    Examples:
+      score evaluate runs/hopper --episodes 100
+      score evaluate runs/hopper --physics stock --run replica-hopper-medium,seed=0
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """Folder of the experiment."""
+    episodes: int = 10
+    """Episodes for each run."""
+    physics: Literal["d4rl", "stock"] | None = None
+    """Other physics than in training: how much does the policy depend on it?"""
+    run: tuple[str, ...] = ()
+    """Only these runs."""
+    seed: int = 0
+    """Another seed, other episodes."""
+
+
+def evaluate_command(arguments: Sequence[str]) -> int:
+    asked = parse(EvaluateArguments, arguments, "score evaluate")
+    from score_rl.fleet.experiment import load
+
+    experiment = load(asked.folder)
+    runs = [experiment[name] for name in asked.run] or list(experiment)
+    table = Table(title=f"{asked.episodes} episodes each, mean ± std over episodes", title_justify="left")
+    for heading in ("run", "updates"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("return", "normalised score", "episode length"):
+        table.add_column(heading, justify="right")
+    with OUT.status("Judging ...") as status:
+        for number, run in enumerate(runs):
+            status.update(f"Judging {escape(run.id)} ({number + 1} of {len(runs)}) ...")
+            if run.status["state"] == "diverged":
+                table.add_row(escape(run.id), f"{run.step:,}", "diverged", "", "")
+                continue
+            numbers = run.evaluate(asked.episodes, physics=asked.physics, seed=asked.seed).summary(0)
+            table.add_row(
+                escape(run.id),
+                f"{run.step:,}",
+                plus_minus(numbers["return"], numbers["return_std"]),
+                plus_minus(numbers["score"], numbers["score_std"]) if "score" in numbers else "no reference",
+                f"{numbers['episode_length']:.0f}",
+            )
+    OUT.print(table)
+    return 0
