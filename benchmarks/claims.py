@@ -47,7 +47,7 @@ class Choice:
     bc_decay: float
     seeds: tuple[int, ...]  # that chose
     chosen: float  # mean score by which it was chosen
-    common: float  # the same of the common setting
+    common: float | None  # the same of the common setting; none where a run diverged
     file: Path
     result: Result | None = None  # on the reported seeds
 

@@ -81,7 +81,7 @@ def read_choices(folder: Path, runs: Sequence[RunResult], stored: Stored) -> lis
             reported = result_of(group(tell_apart(mine))[0]) if mine else None
             if setting == grid.COMMON:
                 reported = stored.results.get(("score", name))
-            means = (scores[dataset][setting], scores[dataset][grid.COMMON])
+            means = (scores[dataset][setting], scores[dataset].get(grid.COMMON))
             found.append(Choice(name, *setting, tuple(request["seeds"]), *means, path, reported))
     return sorted(found, key=lambda choice: paper_datasets().index(choice.dataset))
 
@@ -259,7 +259,7 @@ def grids(stored: Stored, base: Path) -> str:
                 f"β {choice.beta:g}, γ_bc {choice.bc_decay:g}",
                 link(seeds, [choice.file], base),
                 f"{choice.chosen:.1f}",
-                f"{choice.common:.1f}",
+                "diverged" if choice.common is None else f"{choice.common:.1f}",
                 "not run yet" if mine is None else link(spread(mine.scores), mine.files, base) + shorter(mine),
                 NOTHING if mine is None else fresh(mine, base),
                 NOTHING if common is None else link(spread(common.scores), common.files, base),

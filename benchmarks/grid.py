@@ -5,9 +5,10 @@
 
 `choose` trains all nine settings (β × γ_bc) with seeds of their own, as one fleet, and keeps OUT/results/grid-DATA
 with every score. A data set's choice is the setting of the highest mean over those seeds and the last five
-evaluations: last policies alone, ten episodes each, would mostly choose luck. `report` then trains the choices with the
-reported seeds and judges the last policies; a choice that is the common setting is left out, it has been reported.
-What was interrupted goes on when it is called again. Data are as in methods.py.
+evaluations: last policies alone, ten episodes each, would mostly choose luck; a setting with a run that diverged is not
+chosen. `report` then trains the choices with the reported seeds and judges the last policies; a choice that is the
+common setting is left out, it has been reported. What was interrupted goes on when it is called again. Data are as in
+methods.py.
 """
 
 import csv
@@ -22,7 +23,7 @@ from typing import Literal, NamedTuple
 import methods
 import numpy as np
 import tyro
-from keep import keep, summarise
+from keep import keep, summarise, trained
 
 import score_rl
 from score_rl.algorithms.score import Config
@@ -64,31 +65,24 @@ class Arguments:
     checkpoint_minutes: float = 10.0
 
 
-def trained(
+def train(
     asked: Arguments, name: str, data: Sequence[str], seeds: Sequence[int], **config: object
 ) -> score_rl.Experiment:
-    """An experiment in OUT/`name`, begun or gone on with."""
-    folder = asked.out / name
-    if (folder / "experiment.json").exists():
-        return score_rl.resume(folder)
-    made = methods.Arguments(asked.sources, asked.out, (), transitions=asked.transitions)
-    return score_rl.train(
-        [methods.source(made, each) for each in data],
+    return trained(
+        asked.out / name,
+        [methods.source(each, asked.sources, asked.out, asked.transitions) for each in data],
+        steps=asked.updates,
+        evaluations=asked.evaluations,
         config=config,
         seeds=seeds,
-        steps=asked.updates,
-        eval_every=asked.updates // asked.evaluations,
         transitions=asked.transitions,
         checkpoint_minutes=asked.checkpoint_minutes,
-        out=folder,
     )
 
 
 def choose(asked: Arguments) -> None:
     name = f"grid-{methods.spelled(asked.data)}"
-    experiment = trained(
-        asked, name, methods.chosen(asked.data), asked.choosing, beta=list(BETAS), bc_decay=list(DECAYS)
-    )
+    experiment = train(asked, name, methods.chosen(asked.data), asked.choosing, beta=list(BETAS), bc_decay=list(DECAYS))
     folder = asked.out / "results" / name
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / TABLE).open("w", newline="") as file:
@@ -112,7 +106,7 @@ def choose(asked: Arguments) -> None:
 
 
 def judged(table: Path) -> dict[str, dict[Setting, float]]:
-    """For each data set and setting the mean over seeds and the last evaluations."""
+    """For each data set and setting the mean over seeds and the last evaluations; none where a run did not end."""
     seen: dict[str, dict[Setting, dict[int, list[tuple[int, float]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
@@ -120,13 +114,15 @@ def judged(table: Path) -> dict[str, dict[Setting, float]]:
         for row in csv.DictReader(file):
             setting = Setting(float(row["beta"]), float(row["bc_decay"]))
             seen[row["dataset"]][setting][int(row["seed"])].append((int(row["step"]), float(row["score"])))
-    return {
-        dataset: {
+    means: dict[str, dict[Setting, float]] = {}
+    for dataset, settings in seen.items():
+        end = max(step for seeds in settings.values() for curve in seeds.values() for step, _ in curve)
+        means[dataset] = {
             setting: float(np.mean([score for curve in seeds.values() for _, score in sorted(curve)[-LAST:]]))
             for setting, seeds in settings.items()
+            if all(max(curve)[0] == end for curve in seeds.values())  # one that diverged stops being judged
         }
-        for dataset, settings in seen.items()
-    }
+    return means
 
 
 def choices(table: Path) -> dict[str, Setting]:
@@ -148,7 +144,7 @@ def report(asked: Arguments) -> None:
             print(f"the common setting, already reported: {', '.join(data)}", flush=True)
             continue
         name = f"chosen-beta-{setting.beta:g}-decay-{setting.bc_decay:g}-{'-'.join(data)}"
-        experiment = trained(asked, name, data, asked.reported, **setting._asdict())
+        experiment = train(asked, name, data, asked.reported, **setting._asdict())
         for episodes in dict.fromkeys((0, asked.episodes)):
             summary = summarise(experiment, episodes)
             keep(experiment, summary, asked.out / "results" / name, ("evaluation/score",))

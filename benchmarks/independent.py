@@ -2,7 +2,7 @@
 
     python benchmarks/independent.py --data hopper-medium-recollected.hdf5 --updates 200000 --seeds 0 1
 
-One run after another on one CPU core, some 100 updates a second. Only the learning is d3rlpy's: the rows, the episodes'
+One run after another on one CPU core, some 70 updates a second. Only the learning is d3rlpy's: the rows, the episodes'
 random starts and the normalised score are those of `score train`. Results are kept after every evaluation, so a run
 that is cut short keeps what it had; a seed that is already there is left alone.
 """

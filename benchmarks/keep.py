@@ -2,6 +2,7 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,15 @@ import numpy as np
 import score_rl
 
 TASKS = ("halfcheetah", "hopper", "walker2d")
+
+
+def trained(
+    folder: Path, datasets: Sequence[str], *, steps: int, evaluations: int, **options: Any
+) -> score_rl.Experiment:
+    """The experiment in a folder, begun or gone on with; judged so many times along each curve."""
+    if (folder / "experiment.json").exists():
+        return score_rl.resume(folder)
+    return score_rl.train(datasets, steps=steps, eval_every=steps // evaluations, out=folder, **options)
 
 
 def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tyro
-from keep import TASKS, draw, keep, summarise
+from keep import TASKS, draw, keep, summarise, trained
 
 import score_rl
 from score_rl.data.collect import recollect
@@ -70,14 +70,14 @@ def chosen(data: str) -> list[str]:
     return data.split("+") if kinds is None else [f"{task}-{kind}" for kind in kinds for task in TASKS]
 
 
-def source(asked: Arguments, name: str) -> str:
+def source(name: str, recordings: Path, out: Path, transitions: int | None = None) -> str:
     """What `score train --dataset` is given; collected anew where that is wanted."""
     if not name.endswith("-medium"):
         return called(name)
-    file = asked.out / f"{called(name)}.hdf5"
+    file = out / f"{called(name)}.hdf5"
     if not file.exists():
-        recorded = asked.sources / f"{name.replace('-', '_')}-v2.hdf5"
-        recollect(recorded, file, transitions=asked.transitions or 1_000_000, seed=0)
+        recorded = recordings / f"{name.replace('-', '_')}-v2.hdf5"
+        recollect(recorded, file, transitions=transitions or 1_000_000, seed=0)
     return str(file)
 
 
@@ -99,27 +99,23 @@ def _value(text: str) -> Any:
         return text  # a word
 
 
-def trained(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
-    """And how long this call took for it."""
+def run(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
+    """The job's experiment, and how long this call took for it."""
     method, steps, seeds, data = job.split(":")
     name, config = with_settings(method)
-    folder = asked.out / spelled(job)
-    sources = [source(asked, name) for name in chosen(data)]
+    sources = [source(each, asked.sources, asked.out, asked.transitions) for each in chosen(data)]
     started = time.perf_counter()
-    if (folder / "experiment.json").exists():
-        experiment = score_rl.resume(folder)
-    else:
-        experiment = score_rl.train(
-            sources,
-            algorithm=name,
-            config=config,
-            seeds=range(int(seeds)),
-            steps=int(steps),
-            eval_every=int(steps) // asked.evaluations,
-            transitions=asked.transitions,
-            checkpoint_minutes=asked.checkpoint_minutes,
-            out=folder,
-        )
+    experiment = trained(
+        asked.out / spelled(job),
+        sources,
+        steps=int(steps),
+        evaluations=asked.evaluations,
+        algorithm=name,
+        config=config,
+        seeds=range(int(seeds)),
+        transitions=asked.transitions,
+        checkpoint_minutes=asked.checkpoint_minutes,
+    )
     return experiment, time.perf_counter() - started
 
 
@@ -130,7 +126,7 @@ def main(asked: Arguments) -> None:
         if time.perf_counter() - began > asked.seconds:
             print(f"no time left for {job}", flush=True)
             continue
-        experiment, seconds = trained(asked, job)
+        experiment, seconds = run(asked, job)
         for episodes in dict.fromkeys((0, asked.episodes)):
             summary = kept(asked, job, experiment, episodes, seconds)
         shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}

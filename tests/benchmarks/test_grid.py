@@ -33,6 +33,12 @@ def test_each_data_set_has_its_own_choice_and_equals_go_by_the_grids_order(tmp_p
     assert grid.choices(stored) == {"a": Setting(0.1, 0.98), "b": Setting(0.5, 1.0)}
 
 
+def test_a_setting_that_diverged_is_not_chosen(tmp_path):
+    diverged = [("a", 0.5, 1.0, 5, 1, 99.0), ("a", 0.5, 1.0, 6, 1, 99.0), ("a", 0.5, 1.0, 6, 2, 99.0)]
+    ended = [("a", 0.1, 1.0, seed, step, 1.0) for seed in (5, 6) for step in (1, 2)]
+    assert grid.choices(table(tmp_path / "scores.csv", diverged + ended)) == {"a": Setting(0.1, 1.0)}
+
+
 @pytest.mark.slow
 def test_a_grid_is_trained_chosen_from_and_reported(tmp_path, capsys):
     def asked(stage):
