@@ -25,7 +25,7 @@ from score_rl.report.grouping import by_dataset, distinct, gather, group, short_
 from score_rl.report.paper import printed
 from score_rl.report.results import FINISHED, GOING, RETURN, SCORE, SPEED, UNCERTAINTY, Group, RunResult
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
-from score_rl.report.tables import ScoreTable, in_order, score_table, to_csv, to_latex
+from score_rl.report.tables import ScoreTable, in_order, mean_and_std, score_table, to_csv, to_latex
 
 MARK = '<meta name="generator" content="score-rl report">'  # tells a report from a folder that is something else
 RAW = ("experiment.json", "status.json", "metrics.csv", "summary.json", "curves.csv")
@@ -191,7 +191,7 @@ class _Page:
         return {
             "group": found,
             "unit": "" if metric == SCORE else "return",
-            "result": f"{values.mean():.1f} ± {values.std():.1f}" if len(values) else None,
+            "result": mean_and_std(values.mean(), values.std() if len(values) > 1 else None) if len(values) else None,
             "so_far": f"{np.mean(so_far):.1f}" if so_far and not len(values) else None,
             "judged": _measured(found, metric),
             "behaviour": data.get("behaviour_score" if scored else "behaviour_return"),

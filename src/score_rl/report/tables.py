@@ -25,6 +25,10 @@ COLUMNS = (
 )  # fmt: skip
 
 
+def mean_and_std(mean: float, std: float | None) -> str:
+    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Cell:
     """What a method reached on a data set, or overall."""
@@ -37,9 +41,10 @@ class Cell:
     best: bool = False
     data: str = ""  # the data set by its own name, where the row has the paper's
     updates: int | None = None
+    several: bool = True  # seeds on a data set: one alone has no deviation to show
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} ± {self.std:.1f}"
+        return mean_and_std(self.mean, self.std if self.several else None)
 
     @property
     def whole(self) -> bool:
@@ -76,7 +81,7 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
         if len(values):
             cells[key] = Cell(
                 float(values.mean()), float(values.std()), mean_over_seeds(values), len(values), len(group.runs),
-                data=group.runs[0].dataset, updates=group.runs[0].steps,
+                data=group.runs[0].dataset, updates=group.runs[0].steps, several=len(values) > 1,
             )  # fmt: skip
         else:
             unfinished[key] = len(group.runs)
@@ -90,6 +95,7 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
             overall[method] = Cell(  # as the paper's: the mean of the means ± the mean of the deviations
                 float(np.mean([cell.mean for cell in mine])), float(np.mean([cell.std for cell in mine])), None,
                 sum(cell.seeds for cell in mine), sum(cell.asked for cell in mine),
+                several=any(cell.several for cell in mine),
             )  # fmt: skip
     if len(methods) > 1:
         for dataset in datasets:
@@ -182,9 +188,8 @@ def to_latex(table: ScoreTable) -> str:
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return "--"
-    number = f"${cell.mean:.1f} \\pm {cell.std:.1f}$"
-    if cell.best:
-        number = f"$\\mathbf{{{cell.mean:.1f} \\pm {cell.std:.1f}}}$"
+    number = str(cell).replace("±", r"\pm")
+    number = f"$\\mathbf{{{number}}}$" if cell.best else f"${number}$"
     return number if cell.whole else f"{number} ({cell.seeds} of {cell.asked} seeds)"
 
 
