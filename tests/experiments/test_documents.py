@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from score_rl.cli.common import parse
 from score_rl.cli.experiment import EXPERIMENT_COMMANDS, with_default_folder
 from score_rl.cli.report import ReportArguments
+from score_rl.cli.terminal import parse
 from score_rl.experiments.registry import EXPERIMENTS, get_experiment
 
 CHECKOUT = Path(__file__).parents[2]

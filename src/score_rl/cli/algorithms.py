@@ -8,7 +8,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.common import OUT, parse
+from score_rl.cli.terminal import OUT, parse
 
 
 @dataclasses.dataclass(frozen=True)

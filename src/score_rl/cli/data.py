@@ -9,7 +9,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.common import OUT, subcommand
+from score_rl.cli.terminal import OUT, subcommand
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.common import OUT, subcommand
+from score_rl.cli.terminal import OUT, subcommand
 from score_rl.errors import InputError
 
 

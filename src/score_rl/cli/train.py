@@ -9,7 +9,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.common import OUT, parse, plus_minus
+from score_rl.cli.terminal import OUT, parse, plus_minus
 from score_rl.errors import InputError
 
 
