@@ -15,7 +15,8 @@ def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatc
     assert known.items() <= compilation.CPU_OPTIONS.items()
     if jax.__version__.startswith("0.10."):  # where their gain was measured
         assert known == compilation.CPU_OPTIONS
-    assert compilation.compiler_options("gpu") == {}
+    assert compilation.compiler_options("gpu").items() <= compilation.GPU_OPTIONS.items()
+    assert compilation.compiler_options("tpu") == {}
     monkeypatch.setattr(compilation, "CPU_OPTIONS", {"xla_no_such_option": True} | compilation.CPU_OPTIONS)
     compilation.compiler_options.cache_clear()
     assert "xla_no_such_option" not in compilation.compiler_options("cpu")

@@ -46,7 +46,7 @@ def hold_out(key: PRNGKeyArray, length: Int[Array, ""], rows: int) -> Int[Array,
 def spared(held_out: Int[Array, " rows"], numbers: Int[Array, "*any"]) -> Int[Array, "*any"]:
     """The rows that are not held out, by their number among themselves."""
     gaps = held_out - jnp.arange(held_out.shape[0])
-    return numbers + jnp.searchsorted(gaps, numbers, side="right")
+    return numbers + jnp.searchsorted(gaps, numbers, side="right", method="scan_unrolled")
 
 
 def scrambled(x: UInt32[Array, "*any"]) -> UInt32[Array, "*any"]:

@@ -32,6 +32,7 @@ from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement, on_ow
 from score_rl.nets.natural_gradient import conjugate_gradient
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
 from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.repetition import repeated
 
 ROWS_AT_ONCE = 4096  # when the whole data set is asked for its disagreement
 BASELINE_BATCH = 256  # published code
@@ -384,13 +385,13 @@ def fit_baseline(
     def step(index: Int[Array, ""], carry: tuple[Perceptron, OptimiserState]) -> tuple[Perceptron, OptimiserState]:
         network, optimiser = carry
         drawn = jax.random.randint(jax.random.fold_in(key, index), (BASELINE_BATCH,), 0, number)
-        rows = jnp.searchsorted(order, drawn + 1)
+        rows = jnp.searchsorted(order, drawn + 1, method="scan_unrolled")
         slopes = jax.grad(lambda n: ((n(inputs[rows])[:, 0] - returns[rows]) ** 2).mean())(network)
         slopes = jax.tree.map(lambda g, p: g + config.baseline_decay * p, slopes, network)
         return adam_step(network, slopes, optimiser, config.baseline_learning_rate)
 
     batches = jnp.maximum(number // BASELINE_BATCH - 1, 1)
-    return jax.lax.fori_loop(0, batches, step, (state.baseline, state.baseline_optimiser))
+    return repeated(batches, step, (state.baseline, state.baseline_optimiser))
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:

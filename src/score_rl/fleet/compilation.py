@@ -20,14 +20,17 @@ CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": ""
 # But it alone multiplies bfloat16 with a processor's matrix units.
 PADDED_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
+# Launches that do not need each other's results run side by side instead of one after the other: the results are the
+# same to the bit, and small fleets, whose launches do not fill a GPU, gain most (docs/performance.md).
+GPU_OPTIONS: dict[str, str | bool] = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
+
 
 @functools.cache
 def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | bool]:
     """For programs on such devices: those of ours that this version of the compiler knows."""
-    if platform != "cpu":
-        return {}
+    ours = {"cpu": PADDED_OPTIONS if padded else CPU_OPTIONS, "gpu": GPU_OPTIONS}.get(platform, {})
     known = {}
-    for name, value in (PADDED_OPTIONS if padded else CPU_OPTIONS).items():
+    for name, value in ours.items():
         try:
             jax.jit(lambda: 0).lower().compile(compiler_options={name: value})
         except jax.errors.JaxRuntimeError:

@@ -20,6 +20,7 @@ from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
+from score_rl.nets.repetition import repeated
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
@@ -206,7 +207,7 @@ def train_epoch(
 
     measured = jax.eval_shape(lambda: stage.update(config, state, data, stream)[1])
     sums = {name: jnp.zeros(value.shape, value.dtype) for name, value in measured.items()}
-    after, sums = jax.lax.fori_loop(0, updates, update, (state, sums))
+    after, sums = repeated(updates, update, (state, sums))
     after, judged = stage.judge(config, after, data)
     after = jax.tree.map(lambda new, old: jnp.where(working, new, old), after, state)
     metrics = {name: value / jnp.maximum(updates, 1) for name, value in sums.items()} | judged
@@ -258,7 +259,8 @@ class FleetProgram:
         self.width = -(-len(runs) // len(devices)) * len(devices)
         self._split = NamedSharding(self.mesh, PartitionSpec(RUNS))
         self._whole = NamedSharding(self.mesh, PartitionSpec())
-        self.arithmetic = arithmetic_for(precision, devices[0].platform, self.width // len(devices))
+        self.platform = devices[0].platform
+        self.arithmetic = arithmetic_for(precision, self.platform, self.width // len(devices))
         self.inputs, self.rows = self._upload()
         self._compiled: dict[int, Any] = {}
 
@@ -337,8 +339,7 @@ class FleetProgram:
                 # Said, not inferred: the compiler forgets how an empty array was split, and the next window is refused.
                 program = jax.jit(fleet, donate_argnums=1, out_shardings=self._split)
                 lowered = program.lower(self.inputs, state, start, self.rows)
-            platform = self.mesh.devices.flat[0].platform
-            options = compiler_options(platform, padded=self.arithmetic.padded)
+            options = compiler_options(self.platform, padded=self.arithmetic.padded)
             self._compiled[updates] = lowered.compile(compiler_options=options)
         return self._compiled[updates]
 
@@ -385,7 +386,12 @@ class StageProgram:
         self.stage: Stage = program.algorithm.stages[number]
 
     def _jit(self, function: Callable[..., Any], in_axes: tuple[int | None, ...], **options: Any) -> Any:
-        return jax.jit(self.program._over_runs(function, in_axes), out_shardings=self.program._split, **options)
+        return jax.jit(
+            self.program._over_runs(function, in_axes),
+            out_shardings=self.program._split,
+            compiler_options=compiler_options(self.program.platform),
+            **options,
+        )
 
     @cached_property
     def _init(self) -> Any:
