@@ -36,6 +36,7 @@ class Result:
     fresh: Sequence[float] | None = None  # the same policies in 100 fresh episodes
     files: tuple[Path, ...] = ()
     precision: str = "float32"
+    unusual: str = ""  # settings that are not its authors'
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Stored:
     experiments: Mapping[str, tuple[Path, Mapping[str, Any]]] = field(default_factory=dict)  # result.json by name
     speeds: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)  # files of benchmarks/results/speed
     choices: Sequence[Choice] = ()  # of SCORE's grids
+    variants: Sequence[Result] = ()  # with other settings than the authors', and in no experiment
 
     def whole(self, algorithm: str) -> dict[str, Result]:
         """Its data sets with the paper's number of updates and at least two seeds, in the paper's order."""

@@ -28,7 +28,7 @@ from documents import refresh, tell, with_tables
 
 from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
-from score_rl.experiments.protocols import candidates, protocol_of, span
+from score_rl.experiments.protocols import candidates, protocol_of, span, unusual
 from score_rl.report.figures import FAINT, INK, performance_profiles, styled
 from score_rl.report.grouping import gather, group, tell_apart
 from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, paper_table, printed
@@ -60,7 +60,14 @@ def read(folder: Path = RESULTS) -> Stored:
     speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
     runs = gather([folder])
     found = collect(runs, read_experiments(folder / "experiments"), speeds)
-    return replace(found, choices=read_choices(folder, runs, found))
+    alone = [run for run in runs if folder / "experiments" not in run.folder.parents]
+    return replace(found, choices=read_choices(folder, runs, found), variants=read_variants(alone))
+
+
+def read_variants(runs: Sequence[RunResult]) -> list[Result]:
+    """Runs with other settings than the authors'; those chosen from a grid have a table of their own."""
+    mine = [run for run in runs if unusual(run) and not run.folder.name.startswith("chosen-")]
+    return [result_of(each) for each in group(tell_apart(mine)) if protocol_of(each).seeds]
 
 
 def read_choices(folder: Path, runs: Sequence[RunResult], stored: Stored) -> list[Choice]:
@@ -114,6 +121,7 @@ def result_of(group: Group) -> Result:
         scores=group.final(SCORE).tolist(),
         fresh=None if None in again else [value for value in again if value is not None],
         files=tuple(dict.fromkeys(run.folder / "summary.json" for run in ended)),
+        unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0]).items()),
     )
 
 
@@ -127,7 +135,7 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]], right: Iterabl
 
 
 def spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.1f} ± {np.std(values):.1f}"
+    return f"{np.mean(values):.1f}" + (f" ± {np.std(values):.1f}" if len(values) > 1 else "")
 
 
 def link(text: str, files: Sequence[Path], base: Path) -> str:
@@ -225,14 +233,21 @@ def methods(stored: Stored, base: Path) -> str:
     if not rows:
         return "Nothing is stored yet."
     lines = [table(headings, rows, (3, 9))]
+    if stored.variants:
+        lines.append(f"With other settings than their authors': {listed(stored.variants, base)}.")
     if stored.others:
-        listed = "; ".join(
-            f"{algorithm_title(r.algorithm)} on {r.dataset} ({r.data}, {length(r)}, {r.precision}): "
-            f"{link(spread(r.scores), r.files, base)}"
-            for r in stored.others
-        )
-        lines.append(f"Stored as well, and shown nowhere else: {listed}.")
+        lines.append(f"Stored as well, and shown nowhere else: {listed(stored.others, base)}.")
     return "\n\n".join(lines)
+
+
+def listed(results: Sequence[Result], base: Path) -> str:
+    return "; ".join(
+        f"{algorithm_title(r.algorithm)} on {r.dataset} ("
+        + ", ".join(filter(None, (r.unusual, r.data, length(r), r.precision)))
+        + f"): {link(spread(r.scores), r.files, base)}"
+        + ("" if (paper := paper_of(r)) is None or not r.unusual else f", paper {paper}")
+        for r in results
+    )
 
 
 def described(result: Result, base: Path) -> list[str]:

@@ -1,9 +1,10 @@
 """Train d3rlpy's TD3+BC on a data set of ours and judge it by our physics: is a score the data's or our code's?
 
     python benchmarks/independent.py --data hopper-medium-recollected.hdf5 --updates 200000 --seeds 0 1
+    python benchmarks/independent.py --data replica:walker2d-random --updates 100000 --seeds 0
 
 One run after another on one CPU core, some 70 updates a second. Only the learning is d3rlpy's: the rows, the episodes'
-random starts and the normalised score are those of `score train`. Results are kept after every evaluation, so a run
+random starts and the normalised score are those of `score train`. Beside the score stands Q on some of the rows. Results are kept after every evaluation, so a run
 that is cut short keeps what it had; a seed that is already there is left alone.
 """
 
@@ -24,12 +25,13 @@ from score_rl.fleet.store import provenance
 from score_rl.judge.rollouts import episode_generators, judge
 
 METHOD = "td3-bc"
+VALUED = 10_000  # rows that Q is averaged over
 
 
 @dataclass(frozen=True)
 class Arguments:
-    data: Path
-    """A data set in D4RL's layout that names its environment."""
+    data: str
+    """A file in D4RL's layout that names its environment, or whatever else `score train --dataset` takes."""
     updates: int = 200_000
     every: int = 10_000
     """Updates between two evaluations."""
@@ -42,8 +44,8 @@ def main(asked: Arguments) -> None:
     import torch
 
     torch.set_num_threads(1)
-    data = score_rl.load_dataset(str(asked.data))
-    folder = asked.out / f"{METHOD}-{asked.data.stem}"
+    data = score_rl.load_dataset(asked.data)
+    folder = asked.out / f"{METHOD}-{data.name.replace(':', '-')}"
     folder.mkdir(parents=True, exist_ok=True)
     table = folder / "curves.csv"
     there = list(csv.DictReader(table.open())) if table.exists() else []
@@ -56,15 +58,15 @@ def main(asked: Arguments) -> None:
         for seed in asked.seeds:
             if seed in done:
                 continue
-            for step, score in curve(asked, data, seed):
-                about = {"dataset": asked.data.stem, "seed": seed, "step": step}
-                rows.writerow(about | {"name": "evaluation/score", "value": f"{score:.6g}"})
+            for step, found in curve(asked, data, seed):
+                about = {"dataset": data.name, "seed": seed, "step": step}
+                rows.writerows(about | {"name": name, "value": f"{value:.6g}"} for name, value in found.items())
                 file.flush()
     about = {
         "what": "d3rlpy's TD3+BC, last policy, normalised score in percent",
         "d3rlpy": d3rlpy_loop.version(),
         "torch": torch.__version__,
-        "data": {"name": asked.data.stem, "rows": len(data), "checksum": data.checksum},
+        "data": {"name": data.name, "rows": len(data), "checksum": data.checksum},
         "updates": asked.updates,
         "episodes": asked.episodes,
         "provenance": provenance(),
@@ -72,8 +74,8 @@ def main(asked: Arguments) -> None:
     (folder / "about.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
-def curve(asked: Arguments, data: Dataset, seed: int) -> Iterator[tuple[int, float]]:
-    """Scores along one run."""
+def curve(asked: Arguments, data: Dataset, seed: int) -> Iterator[tuple[int, dict[str, float]]]:
+    """Scores and values along one run."""
     import d3rlpy
 
     assert data.environment is not None
@@ -88,7 +90,8 @@ def curve(asked: Arguments, data: Dataset, seed: int) -> Iterator[tuple[int, flo
         if (number + 1) % asked.every == 0:
             starts = [episode_generators(f"d3rlpy {METHOD} {seed}", number + 1, asked.episodes)]
             judged = judge(data.environment, act, starts, threads=1)
-            yield number + 1, judged.summary(0)["score"]
+            q = algorithm.predict_value(data.observations[:VALUED], data.actions[:VALUED])
+            yield number + 1, {"evaluation/score": judged.summary(0)["score"], "q": float(q.mean())}
 
 
 if __name__ == "__main__":

@@ -415,3 +415,15 @@ def test_a_choice_that_has_not_been_trained_says_so(tmp_path):
     choices = evidence.read_choices(tmp_path, [], stored)
     table = evidence.grids(dataclasses.replace(stored, choices=choices), tmp_path)
     assert table.count("not run yet") == 2
+
+
+def test_other_settings_than_the_authors_are_shown_with_their_names(tmp_path):
+    usual = runs("uwac", "hopper-medium-recollected", [40.0, 42.0], dropout_masks="row")
+    changed = runs("uwac", "hopper-medium-recollected", [50.0, 60.0], steps=200_000, dropout_masks="pass")
+    chosen = runs("score", "replica:hopper-expert", [90.0, 92.0], folder="chosen-beta-0.5", beta=0.5)
+    found = evidence.read_variants([*usual, *changed, *chosen])
+    assert [(each.unusual, list(each.scores)) for each in found] == [("dropout_masks = pass", [50.0, 60.0])]
+    stored = dataclasses.replace(evidence.collect([*usual, *changed]), variants=found)
+    assert list(stored.results["uwac", "hopper-medium"].scores) == [40.0, 42.0]
+    text = evidence.methods(stored, tmp_path)
+    assert "UWAC on hopper-medium (dropout_masks = pass, re-collected, **200 k × 2**, float32): [55.0 ± 5.0]" in text

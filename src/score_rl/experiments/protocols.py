@@ -5,6 +5,7 @@ The paper's protocol: 1 M updates, 5 seeds, the last policy, 10 episodes. Whatev
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
@@ -62,12 +63,16 @@ def protocol_of(found: Group) -> Protocol:
     return Protocol(length, len(found.final(SCORE)), first.request.get("eval_episodes") or PAPER_EPISODES)
 
 
-def ordinary(run: RunResult) -> bool:
-    """Whether its settings are its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
+def unusual(run: RunResult) -> dict[str, Any]:
+    """Settings that are not its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
     config = get_algorithm(run.algorithm).Config()
     usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(run.algorithm, run.dataset)
     told = {name: value for name, value in run.config.items() if name in usual and name not in SCHEDULES}
-    return all((list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) == v for n, v in told.items())
+    return {n: v for n, v in told.items() if (list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) != v}
+
+
+def ordinary(run: RunResult) -> bool:
+    return not unusual(run)
 
 
 def candidates(results: Iterable[RunResult]) -> dict[tuple[str, str], list[Group]]:
