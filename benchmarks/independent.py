@@ -4,8 +4,9 @@
     python benchmarks/independent.py --data replica:walker2d-random --updates 100000 --seeds 0
 
 One run after another on one CPU core, some 70 updates a second. Only the learning is d3rlpy's: the rows, the episodes'
-random starts and the normalised score are those of `score train`. Beside the score stands Q on some of the rows. Results are kept after every evaluation, so a run
-that is cut short keeps what it had; a seed that is already there is left alone.
+random starts and the normalised score are those of `score train`. Beside the score stands Q, over some of the rows.
+Results are kept after every evaluation, so a run that is cut short keeps what it had; a seed that is already there is
+left alone.
 """
 
 import csv

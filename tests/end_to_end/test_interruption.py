@@ -9,6 +9,8 @@ import pytest
 
 import score_rl
 from score_rl.fleet.checkpoint import checkpoints
+from score_rl.fleet.holding import FILE
+from score_rl.report.grouping import gather
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
 from tests.end_to_end.test_train import final_arrays
 
@@ -75,6 +77,22 @@ def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, un
     step = score_rl.load(tmp_path / "out")[0].step
     assert 0 < step < 20_000
     assert f"stopped at update {step:,}" in err
+
+
+def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score, tmp_path):
+    stands = lambda: {run.status for run in gather([tmp_path / "out"])}  # noqa: E731
+    process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
+    wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
+    second = score("train", "--resume", "out")
+    assert second.code == 2
+    assert f"out is being trained by process {process.pid} on " in second.err
+    assert stands() == {"training"}
+    process.kill()
+    process.communicate()
+    assert stands() == {"silent"}
+    holder = tmp_path / "out" / FILE
+    holder.write_text(holder.read_text().replace('"machine": "', '"machine": "another-'))
+    assert stands() == {"training"}, "another machine's process cannot be seen from here, and it wrote a moment ago"
 
 
 def kill_at_random(process, folder, rng):

@@ -25,6 +25,7 @@ from score_rl.errors import InputError, Stopped, unknown_name
 from score_rl.fleet.acting import host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.fleet.compilation import keep_compiled_programs, multiplies_bfloat16
+from score_rl.fleet.holding import held
 from score_rl.fleet.memory import GIBIBYTE, free_memory, split_fleet
 from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
@@ -382,26 +383,27 @@ def _train_fleets(
 
     keep_compiled_programs()
     limit = None if memory_limit is None else int(memory_limit * GIBIBYTE)
-    status = folder.status() | {"state": "running"}
-    writer = MetricsWriter(folder, tensorboard)
-    stop = StopRequest()
-    try:
-        with stop.listening(console):
-            for number, runs in enumerate(fleets):
-                FleetTrainer(
-                    number, runs, spec, folder, writer, status, console, stop, memory_limit=limit, quiet=quiet
-                ).train()
-        status["state"] = "finished"
-    except (Stopped, KeyboardInterrupt):
-        status["state"] = "interrupted"
-        raise
-    except BaseException as error:
-        status |= {"state": "failed", "error": str(error)}
-        raise
-    finally:
-        writer.close()
-        with contextlib.suppress(InputError):  # a full disk: the status stays that of the last checkpoint
-            folder.write_status(status)
+    with held(folder.path):
+        status = folder.status() | {"state": "running"}
+        writer = MetricsWriter(folder, tensorboard)
+        stop = StopRequest()
+        try:
+            with stop.listening(console):
+                for number, runs in enumerate(fleets):
+                    FleetTrainer(
+                        number, runs, spec, folder, writer, status, console, stop, memory_limit=limit, quiet=quiet
+                    ).train()
+            status["state"] = "finished"
+        except (Stopped, KeyboardInterrupt):
+            status["state"] = "interrupted"
+            raise
+        except BaseException as error:
+            status |= {"state": "failed", "error": str(error)}
+            raise
+        finally:
+            writer.close()
+            with contextlib.suppress(InputError):  # a full disk: the status stays that of the last checkpoint
+                folder.write_status(status)
 
 
 def choose_precision(algorithm: Algorithm, asked: str) -> Precision:

@@ -6,6 +6,7 @@ metrics.csv         one long table: run, step, name, value
 fleet-N/step-*.safetensors    the newest two checkpoints of each fleet, all runs stacked
 fleet-N/stage-NAME/           the same of a stage before training, while it lasts
 tensorboard/RUN/    the same metrics for TensorBoard
+training.lock       held by the process that trains, see `holding`
 """
 
 import contextlib

@@ -21,6 +21,7 @@ from jaxtyping import Float, Int
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError
 from score_rl.fleet.checkpoint import write_whole
+from score_rl.fleet.holding import is_held
 from score_rl.fleet.store import Folder
 
 SCORE, RETURN, UNCERTAINTY, SPEED = (
@@ -189,7 +190,8 @@ def read_experiment(path: Path) -> list[RunResult]:
     judged = request.get("environment")
     files = (path / "experiment.json", folder.metrics_path, path / "status.json")
     updated = max(file.stat().st_mtime for file in files if file.exists())
-    silent = time.time() - updated > _patience(request, curves)
+    held = is_held(path)
+    silent = time.time() - updated > _patience(request, curves) if held is None else not held
     results = []
     for run in about["runs"]:
         entry = status.get("runs", {}).get(run["id"])

@@ -1,0 +1,77 @@
+"""One process at a time trains in a folder, and others can see whether it is still there.
+
+A lock of the operating system on a small file: it is gone with its process, however that ends. Where locks do not
+exist (Windows, some network disks) nothing is known, and nothing is refused.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from score_rl.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+FILE = "training.lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Refused while another process holds it: both would write into the same tables and checkpoints."""
+    try:
+        file = (folder / FILE).open("a+")
+    except OSError as error:
+        raise InputError(f"cannot write into {folder} ({error.strerror}).") from error
+    with file:
+        if not _lock(file.fileno(), shared=False):
+            file.seek(0)
+            raise InputError(f"{folder} is being trained{_told(file.read())}; wait for it, or stop it first.")
+        with suppress(OSError):  # a full disk: then nobody is told who it is
+            file.truncate(0)
+            file.write(json.dumps({"process": os.getpid(), "machine": platform.node()}) + "\n")
+            file.flush()
+        yield
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a process trains in a folder; None where that cannot be known: by a process of another machine, or
+    before there was a lock."""
+    try:
+        with (folder / FILE).open() as file:
+            if fcntl is None or _read(file.read()).get("machine") != platform.node():
+                return None
+            return not _lock(file.fileno(), shared=True)
+    except OSError:
+        return None
+
+
+def _lock(number: int, *, shared: bool) -> bool:
+    """False if another process has it; released when the file is closed."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(number, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a disk without locks
+        return True
+    return True
+
+
+def _read(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError:  # being written just now
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _told(text: str) -> str:
+    holder = _read(text)
+    return f" by process {holder['process']} on {holder['machine']}" if {"process", "machine"} <= holder.keys() else ""
