@@ -8,7 +8,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.nets.perceptron import Perceptron
 
@@ -54,7 +54,33 @@ def orthogonal_start(
     for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         key, weight_key = jax.random.split(key)
         scale = last_gain if layer == len(sizes) - 2 else gain
-        draw = partial(jax.nn.initializers.orthogonal(scale), shape=(fan_in, fan_out))
-        weights.append(draw(weight_key) if members is None else jax.vmap(draw)(jax.random.split(weight_key, members)))
+        draw = partial(orthogonal, fan_in=fan_in, fan_out=fan_out)
+        weight = draw(weight_key) if members is None else jax.vmap(draw)(jax.random.split(weight_key, members))
+        weights.append(scale * weight)
         biases.append(jnp.zeros((*lead, fan_out)))
     return Perceptron(tuple(weights), tuple(biases))
+
+
+def orthogonal(key: PRNGKeyArray, fan_in: int, fan_out: int) -> Float[Array, "fan_in fan_out"]:
+    """Uniform among matrices with orthonormal rows or columns, whichever are fewer; `jax.nn.initializers.orthogonal`
+    gives the same.
+
+    Not with its factorisation: several at once on a CPU of two cores wait for each other for ever (JAX 0.10: each takes
+    a thread and waits there for its parts to be done by others).
+    """
+    tall = jax.random.normal(key, (max(fan_in, fan_out), min(fan_in, fan_out)))
+    found = orthonormal_columns(tall)
+    return found if fan_in >= fan_out else found.T
+
+
+def orthonormal_columns(matrix: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+    """By Gram and Schmidt, each column twice: once leaves rounding errors where columns are nearly dependent."""
+
+    def add(number: Int[Array, ""], found: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+        column = matrix[:, number]
+        for _ in range(2):
+            known = jnp.einsum("rc,r->c", found, column, precision="highest")
+            column = column - jnp.einsum("rc,c->r", found, known, precision="highest")
+        return found.at[:, number].set(column / jnp.linalg.norm(column))
+
+    return jax.lax.fori_loop(0, matrix.shape[1], add, jnp.zeros_like(matrix))
