@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from score_rl.nets.repetition import TOGETHER, repeated
+from score_rl.nets.repetition import TOGETHER, loop_in_blocks
 
 
 def step(index, carry):
@@ -15,7 +15,7 @@ def step(index, carry):
 
 def both(number):
     start = jnp.float32(1.0), jax.random.key(0)
-    return repeated(number, step, start)[0], jax.lax.fori_loop(0, number, step, start)[0]
+    return loop_in_blocks(number, step, start)[0], jax.lax.fori_loop(0, number, step, start)[0]
 
 
 @pytest.mark.parametrize("number", [0, 1, TOGETHER - 1, TOGETHER, TOGETHER + 1, 3 * TOGETHER + 5])

@@ -32,7 +32,7 @@ from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement, on_ow
 from score_rl.nets.natural_gradient import conjugate_gradient
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
 from score_rl.nets.perceptron import Perceptron
-from score_rl.nets.repetition import repeated
+from score_rl.nets.repetition import loop_in_blocks
 
 ROWS_AT_ONCE = 4096  # when the whole data set is asked for its disagreement
 BASELINE_BATCH = 256  # published code
@@ -391,7 +391,7 @@ def fit_baseline(
         return adam_step(network, slopes, optimiser, config.baseline_learning_rate)
 
     batches = jnp.maximum(number // BASELINE_BATCH - 1, 1)
-    return repeated(batches, step, (state.baseline, state.baseline_optimiser))
+    return loop_in_blocks(batches, step, (state.baseline, state.baseline_optimiser))
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:

@@ -20,8 +20,8 @@ CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": ""
 # But it alone multiplies bfloat16 with a processor's matrix units.
 PADDED_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
-# Launches that do not need each other's results run side by side instead of one after the other: the results are the
-# same to the bit, and small fleets, whose launches do not fill a GPU, gain most (docs/performance.md).
+# Launches that do not need each other's results run side by side instead of one after the other. Small fleets, whose
+# launches do not fill a GPU, gain most (docs/performance.md).
 GPU_OPTIONS: dict[str, str | bool] = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
 
 

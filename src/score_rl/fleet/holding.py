@@ -7,6 +7,7 @@ exist (Windows, some network disks) nothing is known, and nothing is refused.
 import json
 import os
 import platform
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FILE = "training.lock"
+ATTEMPTS, PAUSE = 5, 0.1  # in seconds
 
 
 @contextmanager
@@ -29,7 +31,7 @@ def held(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"cannot write into {folder} ({error.strerror}).") from error
     with file:
-        if not _lock(file.fileno(), shared=False):
+        if not _locked_in_time(file.fileno()):
             file.seek(0)
             raise InputError(f"{folder} is being trained{_told(file.read())}; wait for it, or stop it first.")
         with suppress(OSError):  # a full disk: then nobody is told who it is
@@ -44,24 +46,34 @@ def is_held(folder: Path) -> bool | None:
     before there was a lock."""
     try:
         with (folder / FILE).open() as file:
-            if fcntl is None or _read(file.read()).get("machine") != platform.node():
+            if _read(file.read()).get("machine") != platform.node():
                 return None
-            return not _lock(file.fileno(), shared=True)
+            got = _lock(file.fileno(), shared=True)
+            return None if got is None else not got
     except OSError:
         return None
 
 
-def _lock(number: int, *, shared: bool) -> bool:
-    """False if another process has it; released when the file is closed."""
+def _lock(number: int, *, shared: bool) -> bool | None:
+    """False if another process has it, None where there are no locks; released when the file is closed."""
     if fcntl is None:
-        return True
+        return None
     try:
         fcntl.flock(number, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:  # a disk without locks
-        return True
+        return None
     return True
+
+
+def _locked_in_time(number: int) -> bool:
+    """False if another process keeps it: one that only looks whether it is held has it for a moment."""
+    for _ in range(ATTEMPTS):
+        if _lock(number, shared=False) is not False:
+            return True
+        time.sleep(PAUSE)
+    return False
 
 
 def _read(text: str) -> dict[str, object]:

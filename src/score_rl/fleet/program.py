@@ -20,7 +20,7 @@ from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic
-from score_rl.nets.repetition import repeated
+from score_rl.nets.repetition import loop_in_blocks
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
@@ -207,7 +207,7 @@ def train_epoch(
 
     measured = jax.eval_shape(lambda: stage.update(config, state, data, stream)[1])
     sums = {name: jnp.zeros(value.shape, value.dtype) for name, value in measured.items()}
-    after, sums = repeated(updates, update, (state, sums))
+    after, sums = loop_in_blocks(updates, update, (state, sums))
     after, judged = stage.judge(config, after, data)
     after = jax.tree.map(lambda new, old: jnp.where(working, new, old), after, state)
     metrics = {name: value / jnp.maximum(updates, 1) for name, value in sums.items()} | judged

@@ -11,7 +11,7 @@ T = TypeVar("T")
 TOGETHER = 32  # rounds in a block
 
 
-def repeated(number: Int[Array, ""], step: Callable[[Int[Array, ""], T], T], start: T) -> T:
+def loop_in_blocks(number: Int[Array, ""], step: Callable[[Int[Array, ""], T], T], start: T) -> T:
     """What `jax.lax.fori_loop(0, number, step, start)` gives, in blocks of fixed length.
 
     After every round of a loop of unknown length a GPU waits for the host to say whether there is another; a block is
