@@ -19,12 +19,13 @@ from score_rl.fleet.compilation import compiler_options, multiplies_bfloat16
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
-from score_rl.nets.precision import Arithmetic, Precision, arithmetic
+from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
 from score_rl.nets.repetition import loop_in_blocks
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
+WRITTEN_OUT = 2  # cycles in the loop's body, where kernels take weights in bfloat16
 
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
@@ -158,7 +159,9 @@ def train_window(
 
     def block(state: Any, steps: Int[Array, "cycles turns"]) -> tuple[Any, Float[Array, "cycles metrics"]]:
         # Drawing for many updates at once: small work that would otherwise be a dozen launches in each.
-        return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps))
+        # At the body's beginning weights are read to be rounded; further on, Adam's step writes both forms at once.
+        written_out = WRITTEN_OUT if chosen_arithmetic().kernels is not None else 1
+        return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps), unroll=written_out)
 
     def cycles(state: Any, first: Int[Array, ""], number: int) -> tuple[Any, Metrics]:
         together = max(n for n in range(1, DRAWN_TOGETHER // turns + 2) if number // turns % n == 0)

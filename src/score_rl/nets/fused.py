@@ -89,11 +89,12 @@ def _inputs(ref: Any, tile: Any) -> Array:
     return jnp.where(column == number, 1.0, x).astype(DTYPE)
 
 
-def _first_weight(ref: Any, units: Any, padded: int) -> Array:
-    """Columns of the first layer's weight, with rows of zeros up to a power of two."""
+def _first_weight(ref: Any, bias: Any, units: Any, padded: int) -> Array:
+    """Columns of the first layer's weight, the bias for the input's column of ones, zeros up to a power of two."""
     start = jnp.int32(0)  # traced: a slice that reaches over the end is meant, and masked
-    mask = jax.lax.broadcasted_iota(jnp.int32, (padded, units.size), 0) < ref.shape[0]
-    return plt.load(ref.at[pl.ds(start, padded), units], mask=mask, other=0.0).astype(DTYPE)
+    row = jax.lax.broadcasted_iota(jnp.int32, (padded, units.size), 0)
+    weight = plt.load(ref.at[pl.ds(start, padded), units], mask=row < ref.shape[0], other=0.0)
+    return jnp.where(row == ref.shape[0], bias[units][None, :], weight).astype(DTYPE)
 
 
 def _last_weight(ref: Any, units: Any) -> Array:
@@ -110,19 +111,23 @@ def _over_tiles(how: How, rows: int, step: Callable[[Any, Any], Any], start: Any
 
 
 def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
-    """Some units of the second layer, all of the first; of what every program computes, each writes some."""
+    """Some units of the second layer, all of the first; of what every program computes, each writes some.
+
+    What is small is loaded again for every tile: held throughout, it would take registers that there are not.
+    """
     x_ref, w1_ref, b1_ref, w2_ref, b2_ref, w3_ref, q_ref, *more = refs
     (rows, inputs), (width, number) = x_ref.shape, w2_ref.shape
     padded, parts = _widened(inputs), _parts(width)
-    first = [(_first_weight(w1_ref, units, padded), b1_ref[units]) for units in parts]
-    second = [w2_ref[units, :].astype(DTYPE) for units in parts]
-    b2, w3, writes = b2_ref[...], _last_weight(w3_ref, pl.ds(0, number)), _writers(parts, width // number)
+    first = [_first_weight(w1_ref, b1_ref, units, padded) for units in parts]
+    second = [w2_ref[units, :] for units in parts]
+    writes = _writers(parts, width // number)
 
     def step(tile: Any, carry: None) -> None:
+        b2, w3 = b2_ref[...], _last_weight(w3_ref, pl.ds(0, number))
         x, layer = _inputs(x_ref, tile), []
         total = jnp.zeros((how.rows, number), jnp.float32)
-        for units, mine, (w1, b1), w2 in zip(parts, writes, first, second, strict=True):
-            hidden = jnp.maximum(plt.dot(x, w1) + b1[None, :], 0).astype(DTYPE)
+        for units, mine, w1, w2 in zip(parts, writes, first, second, strict=True):
+            hidden = jnp.maximum(plt.dot(x, w1), 0).astype(DTYPE)
             if mode == "keep":
                 _store_if(mine, more[0], tile, units, hidden)
             layer.append(hidden)
@@ -137,7 +142,7 @@ def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
         if mode == "slope":
             above = jnp.where(hidden > 0, w3[None, :], 0).astype(DTYPE)
             slope = jnp.zeros((how.rows, padded), jnp.float32)
-            for hidden, (w1, _), w2 in zip(layer, first, second, strict=True):
+            for hidden, w1, w2 in zip(layer, first, second, strict=True):
                 below = jnp.where(hidden > 0, plt.dot(above, w2, trans_b=True), 0).astype(DTYPE)
                 slope += plt.dot(below, w1, trans_b=True)
             more[0][tile, :] = slope
@@ -160,13 +165,13 @@ def _parameter_kernel(how: How, *refs: Any) -> None:
     x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
     (units, width), single = w2_ref.shape, len(w3_ref.shape) == 1
     parts = _parts(width)
-    second, w3 = [w2_ref[:, part].astype(DTYPE) for part in parts], [_last_weight(w3_ref, part) for part in parts]
-    writes = _writers(parts, width // units)
+    second, writes = [w2_ref[:, part] for part in parts], _writers(parts, width // units)
 
     def step(tile: Any, total: Array) -> Array:
         dq = dq_ref[tile] if single else dq_ref[tile, :]
         pulled = jnp.zeros((how.rows, units), jnp.float32)
-        for part, mine, weight, last in zip(parts, writes, second, w3, strict=True):
+        for part, mine, weight in zip(parts, writes, second, strict=True):
+            last = _last_weight(w3_ref, part)
             above = dq[:, None] * last[None, :] if single else plt.dot(dq, last, trans_b=True)
             delta = jnp.where(h2_ref[tile, part] > 0, above, 0).astype(DTYPE)
             _store_if(mine, delta_ref, tile, part, delta)
@@ -280,7 +285,7 @@ def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[
     if mode == "keep":
         hidden = (members, rows, width)
         outs += [(hidden, DTYPE, plan.member_rows(width)), (hidden, DTYPE, plan.some_units_of_rows())]
-    operands = (x, w1, biases[0], w2, biases[1], last)
+    operands = (x, w1, biases[0], w2.astype(DTYPE), biases[1], last)
     shares, *more = plan.call(partial(_forward_kernel, how, mode), ins, outs, *operands)
     q = _summed(shares)
     return [q[..., : w3.shape[-1]] + biases[2][:, None] if filled else q + biases[2], *more]
@@ -345,7 +350,7 @@ def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
         ((members, rows, width), DTYPE, hidden),
         ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
     ]
-    operands = (x, w2, last, h1, h2, dq_rows)
+    operands = (x, w2.astype(DTYPE), last, h1, h2, dq_rows)
     delta, shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows(*filled)], outs, *operands)
     first = _summed(shares)
     # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
