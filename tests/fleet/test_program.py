@@ -13,6 +13,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.treatment import fit_treatment
 from score_rl.fleet.program import FleetProgram, draw_batch, pack_rows
 from score_rl.fleet.spec import ExperimentSpec, expand_runs, group_fleets
+from score_rl.nets.fused import How, Kernels
 from tests.fleet.conftest import recording
 
 SMALL = {"hidden": ((32, 32),), "batch_size": (32,)}
@@ -71,6 +72,20 @@ def test_settings_share_their_random_numbers():
 def test_the_length_of_a_window_changes_nothing():
     runs = runs_of([recording()])
     assert relative(train(runs, window=50)[0], train(runs, window=10)[0]) < 1e-5
+
+
+def test_cycles_written_out_are_the_same_cycles(monkeypatch):
+    """As a GPU trains: with the kernels, here in the interpreter, and two cycles in the loop's body."""
+    runs = runs_of([recording()], seeds=(0, 1), hidden=((64, 64),))
+    states = []
+    for written_out in (1, 2):
+        monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", written_out)
+        program = FleetProgram(runs, precision="bfloat16")
+        kernels = Kernels(2, How(rows=32, units=64, interpret=True))
+        program.arithmetic = program.arithmetic._replace(kernels=kernels, padded=False)
+        states.append(program.advance(program.init(), 0, 8)[0])
+    assert relative(*states) < 1e-4
+    assert int(states[0].step[0]) == 8
 
 
 def test_sampling_reaches_every_row_of_its_own_data_set_and_no_other():

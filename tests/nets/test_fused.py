@@ -25,7 +25,7 @@ def kernels(how: How):
 SHAPES = [
     How(rows=16, units=64, interpret=True),
     How(rows=16, units=128, interpret=True),
-    How(rows=16, groups=2, units=64, interpret=True),
+    How(rows=16, groups=2, units=64, rounded=False, interpret=True),
     How(rows=64, interpret=True),
 ]
 
@@ -40,9 +40,10 @@ def test_in_float32_the_kernels_are_the_network(how, inputs, monkeypatch):
     assert distance(slopes, expected_slopes) < 1e-5
 
 
-def test_rounding_costs_what_bfloat16_costs():
+@pytest.mark.parametrize("rounded", [True, False])
+def test_rounding_costs_what_bfloat16_costs(rounded):
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
-    q, slopes = gradients(kernels(SHAPES[0]), net, x)
+    q, slopes = gradients(kernels(SHAPES[0]._replace(rounded=rounded)), net, x)
     expected, expected_slopes = gradients(plain, net, x)
     assert 0 < jnp.abs(q - expected).max() < 4e-3
     assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side

@@ -25,7 +25,7 @@ from score_rl.nets.repetition import loop_in_blocks
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
-WRITTEN_OUT = 2  # cycles in the loop's body, where kernels take weights in bfloat16
+WRITTEN_OUT = 2  # cycles in the loop's body of a fleet whose kernels take weights in bfloat16
 
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
@@ -160,7 +160,8 @@ def train_window(
     def block(state: Any, steps: Int[Array, "cycles turns"]) -> tuple[Any, Float[Array, "cycles metrics"]]:
         # Drawing for many updates at once: small work that would otherwise be a dozen launches in each.
         # At the body's beginning weights are read to be rounded; further on, Adam's step writes both forms at once.
-        written_out = WRITTEN_OUT if chosen_arithmetic().kernels is not None else 1
+        kernels = chosen_arithmetic().kernels
+        written_out = WRITTEN_OUT if kernels and kernels.runs > 1 and len(steps) % WRITTEN_OUT == 0 else 1
         return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps), unroll=written_out)
 
     def cycles(state: Any, first: Int[Array, ""], number: int) -> tuple[Any, Metrics]:

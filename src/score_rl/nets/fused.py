@@ -41,6 +41,7 @@ class How(NamedTuple):
     groups: int = 1  # programs that share a member's rows: more of them for a small fleet
     units: int = 128  # hidden units for a program
     warps: int = 4
+    rounded: bool = True  # the second weight is rounded before the kernels, once for all of them: worth a launch?
     interpret: bool = False
 
 
@@ -58,7 +59,7 @@ def shape_for(networks: int) -> How:
     """The shape for so many networks on a device: enough programs to keep it busy, and no more."""
     if networks >= 60:
         return How()
-    return How(groups=2) if networks >= 20 else How(groups=4, units=64)
+    return How(groups=2) if networks >= 20 else How(groups=4, units=64, rounded=False)
 
 
 def fits(weights: tuple[Array, ...], outputs: int = 1) -> bool:
@@ -119,7 +120,7 @@ def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
     (rows, inputs), (width, number) = x_ref.shape, w2_ref.shape
     padded, parts = _widened(inputs), _parts(width)
     first = [_first_weight(w1_ref, b1_ref, units, padded) for units in parts]
-    second = [w2_ref[units, :] for units in parts]
+    second = [w2_ref[units, :].astype(DTYPE) for units in parts]
     writes = _writers(parts, width // number)
 
     def step(tile: Any, carry: None) -> None:
@@ -165,7 +166,7 @@ def _parameter_kernel(how: How, *refs: Any) -> None:
     x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
     (units, width), single = w2_ref.shape, len(w3_ref.shape) == 1
     parts = _parts(width)
-    second, writes = [w2_ref[:, part] for part in parts], _writers(parts, width // units)
+    second, writes = [w2_ref[:, part].astype(DTYPE) for part in parts], _writers(parts, width // units)
 
     def step(tile: Any, total: Array) -> Array:
         dq = dq_ref[tile] if single else dq_ref[tile, :]
@@ -272,6 +273,11 @@ def _last(weight: Float[Array, "members width outputs"]) -> tuple[Array, tuple[i
     return (weight[..., 0], ()) if weight.shape[-1] == 1 else (weight, (MANY,))
 
 
+def _second(how: How, weight: Float[Array, "members width width"]) -> Array:
+    """The second layer's weight as the kernels take it."""
+    return weight.astype(DTYPE) if how.rounded else weight
+
+
 def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[Array]:
     w1, w2, w3 = weights
     (members, inputs, width), rows = w1.shape, x.shape[0]
@@ -285,7 +291,7 @@ def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[
     if mode == "keep":
         hidden = (members, rows, width)
         outs += [(hidden, DTYPE, plan.member_rows(width)), (hidden, DTYPE, plan.some_units_of_rows())]
-    operands = (x, w1, biases[0], w2.astype(DTYPE), biases[1], last)
+    operands = (x, w1, biases[0], _second(how, w2), biases[1], last)
     shares, *more = plan.call(partial(_forward_kernel, how, mode), ins, outs, *operands)
     q = _summed(shares)
     return [q[..., : w3.shape[-1]] + biases[2][:, None] if filled else q + biases[2], *more]
@@ -350,7 +356,7 @@ def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
         ((members, rows, width), DTYPE, hidden),
         ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
     ]
-    operands = (x, w2.astype(DTYPE), last, h1, h2, dq_rows)
+    operands = (x, _second(how, w2), last, h1, h2, dq_rows)
     delta, shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows(*filled)], outs, *operands)
     first = _summed(shares)
     # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
