@@ -99,11 +99,11 @@ def measure_evaluation(asked: "Arguments", results: Results, clock: Clock) -> No
             policies = jax.device_get(program.policies(program.init()))
             actor = FleetActor(program, spec)
             ids = {run.id for run in fleet}
-            groups = len(rollouts.policy_groups(runs, EPISODES, available_cores()))
             actor.judge(jax.tree.map(np.zeros_like, policies), 0, ids)  # compiles
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall, cpu = time.perf_counter(), _cpu_seconds(actor)
             rows = actor.judge(policies, 0, ids)
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            wall, cpu = time.perf_counter() - wall, _cpu_seconds(actor) - cpu
+            groups = len(actor.pids) or len(rollouts.policy_groups(runs, EPISODES, available_cores()))
             steps = EPISODES * sum(row.value for row in rows if row.name == "evaluation/episode_length")
             figures = {
                 "what": "10 episodes of every run, untrained SCORE policies",
@@ -111,6 +111,7 @@ def measure_evaluation(asked: "Arguments", results: Results, clock: Clock) -> No
                 "runs": runs,
                 "cores": available_cores(),
                 "groups": groups,
+                "processes": len(actor.pids),
                 "environment_steps": steps,
                 "seconds": wall,
                 "cpu_seconds": cpu,
@@ -122,6 +123,16 @@ def measure_evaluation(asked: "Arguments", results: Results, clock: Clock) -> No
                 f"{task}, {runs} × {EPISODES} episodes: {steps:,.0f} steps in {wall:.2f} s ({cpu:.2f} s of cores), "
                 f"{steps / wall:,.0f} steps/s; of it acting {figures['policy_cpu_seconds']:.2f} s; {groups} groups"
             )
+            actor.close()
+
+
+def _cpu_seconds(actor: FleetActor) -> float:
+    """Of this process and those that judge for it."""
+    ticks = 0
+    for pid in actor.pids:
+        with contextlib.suppress(FileNotFoundError):  # Linux alone says so of another process
+            ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
+    return time.process_time() + (ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0)
 
 
 def _seconds_of_acting(actor: FleetActor, policies: Any, runs: int) -> float:

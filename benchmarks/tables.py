@@ -250,7 +250,7 @@ def evaluation(found: list[Machine]) -> str:
             machine.name,
             part["task"],
             str(part["runs"]),
-            str(part["groups"]),
+            f"{part['processes']} processes" if part.get("processes") else f"{part['groups']} threads",
             f"{part['environment_steps']:,.0f}",
             f"{part['seconds']:.2f}",
             rate(part["environment_steps_per_second"]),
@@ -260,7 +260,17 @@ def evaluation(found: list[Machine]) -> str:
         for machine in found
         for part in (machine.of("evaluation") or {}).values()
     ]
-    headings = ["machine", "task", "runs", "groups", "steps", "seconds", "steps/s", "core-µs per step", "of it acting"]
+    headings = [
+        "machine",
+        "task",
+        "runs",
+        "judged by",
+        "steps",
+        "seconds",
+        "steps/s",
+        "core-µs per step",
+        "of it acting",
+    ]
     return table(headings, rows) + f"\n\n{measured_by(found, 'evaluation')}"
 
 

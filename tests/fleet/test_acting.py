@@ -1,13 +1,18 @@
 """Where policies act: beside training on the CPU, or on the training device while training waits."""
 
+import os
+
+import jax
+import numpy as np
 import pytest
 
 import score_rl
-from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.fleet import training
 from score_rl.fleet.acting import COSTLY, FleetActor, operations_per_action
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, expand_runs
+from score_rl.judge import processes
 from tests.fleet.conftest import recording
 
 
@@ -55,3 +60,48 @@ def test_an_actor_that_training_waits_for_judges_the_same(tmp_path, monkeypatch)
     for (steps, values), (other_steps, other_values) in zip(beside, returns("waiting"), strict=True):
         assert list(steps) == list(other_steps) == [20, 40]
         assert list(values) == list(other_values)
+
+
+@pytest.mark.parametrize("algorithm", algorithm_names())
+def test_every_policy_acts_the_same_in_another_process(algorithm):
+    """As far as its program goes: what is sent, read and called here."""
+    fleet = program(algorithm)
+    spec = ExperimentSpec(
+        algorithm=algorithm, datasets=("data",), seeds=(0, 1), settings={}, steps=2, eval_every=2, eval_episodes=1,
+        log_every=2,
+    )  # fmt: skip
+    actor, policies = FleetActor(fleet, spec), jax.device_get(fleet.policies(fleet.init()))
+    call = jax.export.deserialize(bytearray(actor.portable(policies))).call
+    observations = np.random.default_rng(0).normal(size=(2, processes.EPISODES_TOGETHER, 17)).astype(np.float32)
+    expected = np.asarray(actor._act(*actor._fixed, policies, observations))
+    for place in range(2):
+        found = np.asarray(call(actor._numbers(policies, place), observations[place : place + 1]))
+        np.testing.assert_allclose(found[0], expected[place], rtol=1e-4, atol=1e-5)
+
+
+def test_judging_in_processes_is_judging(tmp_path, monkeypatch):
+    started = []
+    real = processes._Process
+
+    class Watched(real):
+        def __init__(self):
+            super().__init__()
+            started.append(self.pid)
+
+    def judged(folder: str):
+        experiment = score_rl.train(
+            ["replica:halfcheetah-medium", "replica:walker2d-medium"], steps=20, seeds=[0, 1], eval_every=10,
+            log_every=10, eval_episodes=2, transitions=2_000, config={"hidden": (32, 32), "batch_size": 32},
+            out=tmp_path / folder, quiet=True,
+        )  # fmt: skip
+        names = ("evaluation/return", "evaluation/episode_length")
+        return [experiment.metrics.of(run.id).curve(name)[1] for run in experiment for name in names]
+
+    beside = judged("beside")
+    monkeypatch.setattr(processes, "_Process", Watched)
+    monkeypatch.setattr(processes, "worth_it", lambda *about: True)
+    np.testing.assert_allclose(np.array(judged("processes")), np.array(beside), rtol=1e-3)
+    assert 0 < len(started) <= 4
+    for pid in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

@@ -1,11 +1,14 @@
 """A fleet's policies outside the training program: on the host's CPU, while the device trains on.
 
+Where there are cores for it, processes of their own act and step physics (`judge.processes`); on few cores, and for
+few episodes, threads do.
+
 Policies that weigh a hundred candidates for every action (BCQ's way) would keep a CPU busy for longer than training
 takes: they act on the training device, and training waits meanwhile.
 """
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import jax
@@ -16,7 +19,9 @@ from score_rl.data.treatment import Treatment
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec
 from score_rl.fleet.store import Row
-from score_rl.judge.rollouts import Judgement, episode_generators, judge_in_groups
+from score_rl.judge import processes
+from score_rl.judge.processes import Judges, Question
+from score_rl.judge.rollouts import Judgement, episode_generators, episode_seeds, judge_in_groups
 
 COSTLY = 3e7  # operations for one action above which it is chosen on the training device; a plain actor needs 3e5
 Act = Callable[[np.ndarray], np.ndarray]
@@ -69,6 +74,8 @@ class FleetActor:
         self._device = trains_on if self.training_waits else host_device()
         self._fixed = jax.device_get((program.inputs.config, program.inputs.treatment))
         self._cancelled = threading.Event()
+        self._observation_dim = program.shapes.observation
+        self._judges: Judges | None = None
         environments = [spec.environment or run.dataset.environment for run in self.runs]
         self.environments = {
             name: [place for place, other in enumerate(environments) if other == name]
@@ -83,23 +90,66 @@ class FleetActor:
     def cancel(self) -> None:
         self._cancelled.set()
 
+    def close(self) -> None:
+        """End the processes that judge, if there are any."""
+        if self._judges is not None:
+            self._judges.close()
+            self._judges = None
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the processes that judge."""
+        return self._judges.pids if self._judges is not None else []
+
     def judge(self, policies: Any, step: int, alive: Collection[str]) -> list[Row]:
         """The rows to store for these policies, taken at `step`."""
+        living = {
+            environment: here
+            for environment, places in self.environments.items()
+            if (here := [place for place in places if self.runs[place].id in alive])
+        }
+        number = sum(map(len, living.values()))
+        if not self.training_waits and processes.worth_it(list(living), number, self.spec.eval_episodes):
+            judgements = self._by_processes(living, policies, step)
+        else:
+            judgements = [self._by_threads(environment, policies, here, step) for environment, here in living.items()]
         rows = []
-        for environment, places in self.environments.items():
-            places = [p for p in places if self.runs[p].id in alive]
-            if not places:
-                continue
-            names = [self.runs[p].identity for p in places]
-            judgement = self.judgement(environment, policies, places, names, step, self.spec.eval_episodes)
-            for number, p in enumerate(places):
+        for judgement, here in zip(judgements, living.values(), strict=True):
+            for number, place in enumerate(here):
                 summary = judgement.summary(number)
-                rows += [Row(self.runs[p].id, step, f"evaluation/{name}", value) for name, value in summary.items()]
+                rows += [Row(self.runs[place].id, step, f"evaluation/{name}", value) for name, value in summary.items()]
         return rows
 
-    def judgement(
-        self, environment: str, policies: Any, places: list[int], names: list[str], step: int, episodes: int
-    ) -> Judgement:
+    def _by_processes(self, living: Mapping[str, list[int]], policies: Any, step: int) -> list[Judgement]:
+        """All environments at once: a process takes whatever policy is next."""
+        if self._judges is None:
+            self._judges = Judges(self.portable(policies), self.spec.physics)
+        seeds = [episode_seeds(run.identity, step, self.spec.eval_episodes) for run in self.runs]
+        questions = [
+            Question(name, self._numbers(policies, place), seeds[place])
+            for name, here in living.items()
+            for place in here
+        ]
+        answers = iter(self._judges.ask(questions, self._cancelled.is_set))
+        return [
+            Judgement(name, *(np.stack(column) for column in zip(*(next(answers) for _ in here), strict=True)))
+            for name, here in living.items()
+        ]
+
+    def _numbers(self, policies: Any, place: int) -> list[np.ndarray]:
+        """All that one run's acting depends on, with an axis of one policy."""
+        return [np.asarray(leaf[place : place + 1]) for leaf in jax.tree.leaves((*self._fixed, policies))]
+
+    def portable(self, policies: Any) -> bytes:
+        """How one policy acts, as a program for another process."""
+        structure = jax.tree.structure((*self._fixed, policies))
+
+        def act(numbers: Any, observations: Any) -> Any:
+            return self._act(*jax.tree.unflatten(structure, numbers), observations)
+
+        return processes.portable(act, self._numbers(policies, 0), self._observation_dim)
+
+    def _by_threads(self, environment: str, policies: Any, places: list[int], step: int) -> Judgement:
         def act_of(group: slice) -> Act:
             (config, treatment), chosen = (place(tree, places[group], self._device) for tree in (self._fixed, policies))
             return lambda observations: np.asarray(self._act(config, treatment, chosen, observations))
@@ -107,7 +157,7 @@ class FleetActor:
         return judge_in_groups(
             environment,
             act_of,
-            [episode_generators(name, step, episodes) for name in names],
+            [episode_generators(self.runs[p].identity, step, self.spec.eval_episodes) for p in places],
             physics=self.spec.physics,
             stop=self._cancelled.is_set,
         )

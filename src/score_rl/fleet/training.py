@@ -149,6 +149,9 @@ class FleetTrainer:
             except BaseException:
                 self.actor.cancel()  # the judge's thread must not outlive a failure
                 raise
+            finally:
+                self._judge.shutdown()
+                self.actor.close()
 
     def _loop(self, step: int, state: Any) -> None:
         window: Window | None = None

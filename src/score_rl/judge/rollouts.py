@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from score_rl.envs import available_cores, make_environment, normalised_score
+from score_rl.envs import Environment, available_cores, make_environment, normalised_score
 
 EPISODES_PER_GROUP = 40  # fewer, and groups would wait for Python's lock more than for physics
 
@@ -44,11 +44,15 @@ class Judgement(NamedTuple):
         return numbers
 
 
-def episode_generators(policy_name: str, step: int, episodes: int, seed: int = 0) -> list[np.random.Generator]:
-    """Random numbers for a policy's episodes: from its name and age, never from its place among others."""
+def episode_seeds(policy_name: str, step: int, episodes: int, seed: int = 0) -> list[list[int]]:
+    """For the random numbers of a policy's episodes: from its name and age, never from its place among others."""
     digest = hashlib.sha256(policy_name.encode()).digest()
     base = int.from_bytes(digest[:8], "little")
-    return [np.random.default_rng([base, step, seed, episode]) for episode in range(episodes)]
+    return [[base, step, seed, episode] for episode in range(episodes)]
+
+
+def episode_generators(policy_name: str, step: int, episodes: int, seed: int = 0) -> list[np.random.Generator]:
+    return [np.random.default_rng(numbers) for numbers in episode_seeds(policy_name, step, episodes, seed)]
 
 
 def judge(
@@ -66,25 +70,40 @@ def judge(
     full array, so that it compiles once; finished episodes are no longer stepped. `stop` is asked every step.
     """
     policies, episodes = len(generators), len(generators[0])
-    slots = policies * episodes
-    env = make_environment(environment, slots, physics=physics, threads=threads)
+    env = make_environment(environment, policies * episodes, physics=physics, threads=threads)
     try:
-        everywhere = np.arange(slots)
-        observations = env.reset(everywhere, [g for row in generators for g in row]).astype(np.float32)
-        returns, lengths = np.zeros(slots), np.zeros(slots, dtype=np.int64)
-        alive = everywhere
-        while alive.size:
-            if stop():
-                raise InterruptedError("the judgement was stopped")
-            actions = np.asarray(act(observations.reshape(policies, episodes, -1))).reshape(slots, -1)
-            step = env.step(alive, actions[alive].astype(np.float64))
-            observations[alive] = step.observations
-            returns[alive] += step.rewards
-            lengths[alive] += 1
-            alive = alive[~(step.terminals | step.timeouts)]
+        returns, lengths = whole_episodes(
+            env,
+            lambda observations: act(observations.reshape(policies, episodes, -1)).reshape(policies * episodes, -1),
+            [generator for row in generators for generator in row],
+            stop,
+        )
     finally:
         env.close()
     return Judgement(environment, returns.reshape(policies, episodes), lengths.reshape(policies, episodes))
+
+
+def whole_episodes(
+    env: Environment,
+    act: Callable[[Float[np.ndarray, "slots observation"]], Float[np.ndarray, "slots action"]],
+    generators: Sequence[np.random.Generator],
+    stop: Callable[[], bool],
+) -> tuple[Float[np.ndarray, " episodes"], Int[np.ndarray, " episodes"]]:
+    """Returns and lengths of one episode for every generator, in the first slots of an environment."""
+    observations = np.zeros((env.slots, env.observation_dim), np.float32)
+    alive = np.arange(len(generators))
+    observations[alive] = env.reset(alive, generators)
+    returns, lengths = np.zeros(len(generators)), np.zeros(len(generators), dtype=np.int64)
+    while alive.size:
+        if stop():
+            raise InterruptedError("the judgement was stopped")
+        actions = np.asarray(act(observations))
+        step = env.step(alive, actions[alive].astype(np.float64))
+        observations[alive] = step.observations
+        returns[alive] += step.rewards
+        lengths[alive] += 1
+        alive = alive[~(step.terminals | step.timeouts)]
+    return returns, lengths
 
 
 def judge_in_groups(

@@ -1,0 +1,194 @@
+"""Judging on many cores: processes of their own that act and step physics, one to a core.
+
+Threads of one process share Python's lock, and a step of a few episodes is as much Python as physics: sixteen threads
+keep three cores busy. A process needs a second or two to start and some 200 MB, so small judgements and small machines
+do without (`worth_it`).
+"""
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+import score_rl
+from score_rl.envs import available_cores, task_of
+from score_rl.judge.messages import receive, send
+from score_rl.judge.rollouts import policy_groups
+
+CORES_NEEDED = 4
+MOST_PROCESSES = 32
+EPISODES_TOGETHER = 10  # of one policy, by one process
+
+# One core to a process: whatever would start threads of its own is told not to. Answers come at once, not through a
+# queue, which halves the time an action takes.
+ALONE = {
+    "JAX_PLATFORMS": "cpu",
+    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}
+
+
+def worth_it(environments: Sequence[str], policies: int, episodes: int) -> bool:
+    """Whether there are cores for processes and work for them. Gymnasium's environments may be known to this process
+    alone, so they stay in it."""
+    cores = available_cores()
+    enough = cores >= CORES_NEEDED and len(policy_groups(policies, episodes, cores)) > 1
+    return enough and all(task_of(environment) for environment in environments)
+
+
+class Question(NamedTuple):
+    """Episodes of one policy."""
+
+    environment: str
+    policy: list[np.ndarray]  # its numbers as the program takes them
+    seeds: list[list[int]]
+
+    def parts(self) -> "list[Question]":
+        """In pieces of a few episodes."""
+        starts = range(0, len(self.seeds), EPISODES_TOGETHER)
+        return [self._replace(seeds=self.seeds[start : start + EPISODES_TOGETHER]) for start in starts]
+
+
+class Answer(NamedTuple):
+    returns: Float[np.ndarray, " episodes"]
+    lengths: Int[np.ndarray, " episodes"]
+
+
+def portable(act: Any, numbers: Sequence[np.ndarray], observation_dim: int) -> bytes:
+    """`act(numbers, observations)` of one policy, in a form that another process can compile."""
+    from jax import export
+
+    shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in numbers]
+    observations = jax.ShapeDtypeStruct((1, EPISODES_TOGETHER, observation_dim), np.float32)
+    return bytes(export.export(jax.jit(act), platforms=["cpu"])(shapes, observations).serialize())
+
+
+class Judges:
+    """Processes that all know one program. They start with the first questions and end with `close`."""
+
+    def __init__(self, program: bytes, physics: str) -> None:
+        self._program, self._physics = program, physics
+        self._all: list[_Process] = []
+        self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def ask(self, questions: Sequence[Question], stop: Callable[[], bool] = lambda: False) -> list[Answer]:
+        """An answer for each question; longer ones are shared among processes."""
+        parts = [question.parts() for question in questions]
+        threads = self._started(sum(map(len, parts)))
+        futures = [[threads.submit(self._one, part) for part in some] for some in parts]
+        pending: set[Future[Answer]] = {future for some in futures for future in some}
+        try:
+            while pending:
+                done, pending = wait(pending, timeout=0.05, return_when=FIRST_EXCEPTION)
+                for future in done:
+                    future.result()
+                if stop():
+                    raise InterruptedError("the judgement was stopped")
+        except BaseException:
+            self.close()
+            raise
+        answers = [[future.result() for future in some] for some in futures]
+        return [Answer(*map(np.concatenate, zip(*some, strict=True))) for some in answers]
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self._all]
+
+    def close(self) -> None:
+        """End the processes at once, whatever they are doing."""
+        for process in self._all:
+            process.kill()
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)  # they read to the ends of the pipes
+        for process in self._all:
+            process.close()
+        self._all, self._free, self._threads = [], queue.SimpleQueue(), None
+
+    def _started(self, questions: int) -> ThreadPoolExecutor:
+        if self._threads is None:
+            number = min(available_cores(), MOST_PROCESSES, questions)
+            self._all = [_Process() for _ in range(number)]
+            self._threads = ThreadPoolExecutor(number, thread_name_prefix="asking")
+            list(map(self._free.put, self._all))
+        return self._threads
+
+    def _one(self, question: Question) -> Answer:
+        process = self._free.get()
+        try:
+            if not process.told:
+                facts = {"episodes": EPISODES_TOGETHER, "physics": self._physics}
+                process.tell(facts, [np.frombuffer(self._program, np.uint8)])
+            facts = {"environment": question.environment, "seeds": question.seeds}
+            returns, lengths = process.ask(facts, question.policy)
+            return Answer(returns, lengths)
+        finally:
+            self._free.put(process)
+
+
+class _Process:
+    def __init__(self) -> None:
+        self.told = False
+        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # what it prints, for when it fails
+        here = str(Path(score_rl.__file__).parents[1])
+        path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "score_rl.judge.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env=os.environ | ALONE | {"PYTHONPATH": path},
+            start_new_session=True,  # Ctrl-C is for who started it
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def tell(self, facts: dict[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        assert self._process.stdin is not None
+        try:
+            send(self._process.stdin, facts, arrays)  # type: ignore[arg-type]
+        except (BrokenPipeError, ValueError) as error:  # it ended, or was ended from another thread
+            raise self._ended() from error
+        self.told = True
+
+    def ask(self, facts: dict[str, Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        self.tell(facts, arrays)
+        assert self._process.stdout is not None
+        answer = receive(self._process.stdout)  # type: ignore[arg-type]
+        if answer is None:
+            raise self._ended()
+        facts, arrays = answer
+        if "failure" in facts:
+            raise RuntimeError(f"a judging process failed:\n{facts['failure']}")
+        return list(arrays)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        for stream in (self._process.stdin, self._process.stdout, self._said):
+            with contextlib.suppress(BrokenPipeError):  # what was still to be written
+                assert stream is not None
+                stream.close()
+
+    def _ended(self) -> RuntimeError:
+        status = self._process.wait()
+        self._said.seek(0)
+        said = self._said.read()[-2000:].decode(errors="replace").strip()
+        return RuntimeError(f"a judging process ended with status {status}" + (f":\n{said}" if said else "."))
