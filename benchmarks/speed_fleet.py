@@ -235,7 +235,7 @@ def measure_overlap(asked: "Arguments", results: Results, clock: Clock) -> None:
             "share_of_speed_kept": float(np.median(kept)),
             "rounds": measured,
         }
-        results.keep("overlap", figures)
+        results.keep("overlap", figures, "+".join(sorted({str(data.environment) for data in datasets})))
         _say(f"kept {figures['share_of_speed_kept']:.1%} of the speed")
 
 

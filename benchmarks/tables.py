@@ -278,15 +278,16 @@ def overlap(found: list[Machine]) -> str:
     rows = [
         [
             machine.name,
+            task,
             str(part["runs"]),
             f"{part['updates']:,}",
             f"{part['eval_every']:,}",
             f"{part['share_of_speed_kept']:.1%}",
         ]
         for machine in found
-        if (part := machine.of("overlap"))
+        for task, part in (machine.of("overlap") or {}).items()
     ]
-    headings = ["machine", "runs", "updates", "evaluated every", "speed kept"]
+    headings = ["machine", "task", "runs", "updates", "evaluated every", "speed kept"]
     return table(headings, rows) + f"\n\n{measured_by(found, 'overlap')}"
 
 

@@ -46,7 +46,7 @@ def test_a_model_based_method_is_timed_in_whole_cycles():
 @pytest.mark.slow
 def test_training_keeps_a_share_of_its_speed(measure):
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "updates": 20, "eval_every": 10}
-    stored = measure(speed_fleet.measure_overlap, **options)["overlap"]
+    stored = measure(speed_fleet.measure_overlap, **options)["overlap"]["hopper"]
     with_judging, without = stored["rounds"]["with"][0], stored["rounds"]["without"][0]
     assert with_judging["judged"] == 2
     assert without["judged"] == 0

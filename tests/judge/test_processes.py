@@ -6,39 +6,35 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from score_rl.judge import processes
-from score_rl.judge.processes import Judges, Question, portable
+from score_rl.judge.instructions import write_down
+from score_rl.judge.processes import EPISODES_TOGETHER, Judges, Question
 from score_rl.judge.rollouts import episode_generators, episode_seeds, judge
 
 POLICIES, EPISODES = 3, 12  # two pieces, one of them not full
 
 
 def weights(number):
-    return np.random.default_rng(number).normal(size=(1, 11, 3)).astype(np.float32)
+    return np.random.default_rng(number).normal(size=(11, 3)).astype(np.float32)
 
 
 def act(numbers, observations):
-    return jnp.tanh(jnp.einsum("peo,poa->pea", observations, numbers[0]))
+    return jnp.tanh(observations @ numbers[0])
 
 
 def questions(environment="hopper"):
     return [Question(environment, [weights(n)], episode_seeds(f"policy {n}", 0, EPISODES)) for n in range(POLICIES)]
 
 
-@pytest.fixture(scope="module")
-def program():
-    return portable(act, [weights(0)], 11)
-
-
 @pytest.fixture
-def judges(program):
-    judges = Judges(program, "d4rl")
+def judges():
+    judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl")
     yield judges
     judges.close()
 
@@ -56,7 +52,7 @@ def test_they_answer_what_one_process_finds(judges):
     for number, answer in enumerate(answers):
         alone = judge(
             "hopper",
-            lambda observations, number=number: np.asarray(act([weights(number)], observations)),
+            lambda observations, number=number: np.asarray(act([weights(number)], observations[0]))[None],
             [episode_generators(f"policy {number}", 0, EPISODES)],
         )
         np.testing.assert_array_equal(answer.lengths, alone.lengths[0])
@@ -98,22 +94,29 @@ def test_what_goes_wrong_there_is_told_here(judges):
         judges.ask(questions("walker2d"))  # 17 observations for a policy of 11
 
 
-def test_they_do_not_outlive_who_asks(program, tmp_path):
-    (tmp_path / "program").write_bytes(program)
+def test_several_may_ask_at_once(judges):
+    expected = judges.ask(questions())
+    with ThreadPoolExecutor(3) as pool:
+        for answers in pool.map(lambda _: judges.ask(questions()), range(3)):
+            for answer, other in zip(answers, expected, strict=True):
+                np.testing.assert_array_equal(answer.returns, other.returns)
+
+
+def test_they_do_not_outlive_who_asks():
     script = textwrap.dedent("""
         import sys, time
         import numpy as np
+        from score_rl.judge.instructions import Instructions, Instruction
         from score_rl.judge.processes import Judges, Question
         from score_rl.judge.rollouts import episode_seeds
-        judges = Judges(open(sys.argv[1], "rb").read(), "d4rl")
-        question = Question("hopper", [np.zeros((1, 11, 3), np.float32)], episode_seeds("policy", 0, 10))
+        product = Instruction("dot_general", [1, 0], [2], {"summed": [[1], [0]], "kept": [[], []]})
+        judges = Judges(Instructions(1, [], [product], 2), "d4rl")
+        question = Question("hopper", [np.zeros((11, 3), np.float32)], episode_seeds("policy", 0, 10))
         judges.ask([question])
         print(*judges.pids, flush=True)
         time.sleep(60)
     """)
-    asker = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path / "program")], stdout=subprocess.PIPE, text=True
-    )
+    asker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert asker.stdout is not None
     numbers = [int(number) for number in asker.stdout.readline().split()]
     assert numbers
@@ -140,8 +143,3 @@ def test_they_do_not_outlive_who_asks(program, tmp_path):
 def test_when_they_are_worth_it(cores, environment, policies, episodes, answer, monkeypatch):
     monkeypatch.setattr(processes, "available_cores", lambda: cores)
     assert processes.worth_it([environment], policies, episodes) is answer
-
-
-def test_programs_are_small(program):
-    assert len(program) < 100_000
-    assert jax.export.deserialize(bytearray(program)).platforms == ("cpu",)

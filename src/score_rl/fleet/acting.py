@@ -1,12 +1,13 @@
 """A fleet's policies outside the training program: on the host's CPU, while the device trains on.
 
-Where there are cores for it, processes of their own act and step physics (`judge.processes`); on few cores, and for
-few episodes, threads do.
+Where there are cores for it, processes of their own act and step physics (`judge.processes`); on few cores, for few
+episodes and for policies that draw candidates, threads do.
 
 Policies that weigh a hundred candidates for every action (BCQ's way) would keep a CPU busy for longer than training
 takes: they act on the training device, and training waits meanwhile.
 """
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec
 from score_rl.fleet.store import Row
 from score_rl.judge import processes
+from score_rl.judge.instructions import Instructions, NotPortable, write_down
 from score_rl.judge.processes import Judges, Question
 from score_rl.judge.rollouts import Judgement, episode_generators, episode_seeds, judge_in_groups
 
@@ -35,13 +37,33 @@ def host_device() -> jax.Device:
         return jax.local_devices()[0]
 
 
-def batched_act(algorithm: Algorithm) -> Any:
-    """Observations and actions in the environment's units; policies, settings and treatments stacked."""
+def acting(algorithm: Algorithm) -> Any:
+    """Of one policy; observations and actions in the environment's units."""
 
     def act(config: Any, treatment: Treatment, policy: Any, observations: Any) -> Any:
         return treatment.action_out(algorithm.act(config, policy, treatment.observe(observations)))
 
-    return jax.jit(jax.vmap(act))
+    return act
+
+
+def batched_act(algorithm: Algorithm) -> Any:
+    """Policies, settings and treatments stacked."""
+    return jax.jit(jax.vmap(acting(algorithm)))
+
+
+def write_down_acting(program: FleetProgram) -> Instructions:
+    """How one of a fleet's policies acts on a few episodes, for a process without JAX; its numbers are the leaves of
+    settings, treatment and policy."""
+    policies = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
+    stacked = (program.inputs.config, program.inputs.treatment, policies)
+    leaves, structure = jax.tree.flatten(stacked)
+    act, numbers = acting(program.algorithm), [jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in leaves]
+
+    def flat(numbers: list[Any], observations: Any) -> Any:
+        return act(*jax.tree.unflatten(structure, numbers), observations)
+
+    seen = jax.ShapeDtypeStruct((processes.EPISODES_TOGETHER, program.shapes.observation), np.float32)
+    return write_down(flat, numbers, seen)
 
 
 def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
@@ -74,14 +96,16 @@ class FleetActor:
         self._device = trains_on if self.training_waits else host_device()
         self._fixed = jax.device_get((program.inputs.config, program.inputs.treatment))
         self._cancelled = threading.Event()
-        self._observation_dim = program.shapes.observation
-        self._judges: Judges | None = None
         environments = [spec.environment or run.dataset.environment for run in self.runs]
         self.environments = {
             name: [place for place, other in enumerate(environments) if other == name]
             for name in dict.fromkeys(environments)
             if name not in (None, "none")
         }
+        self._judges: Judges | None = None
+        if not self.training_waits and processes.worth_it(list(self.environments), len(self.runs), spec.eval_episodes):
+            with contextlib.suppress(NotPortable):  # then threads judge, as on few cores
+                self._judges = Judges(write_down_acting(program), spec.physics)
 
     @property
     def can_judge(self) -> bool:
@@ -94,7 +118,11 @@ class FleetActor:
         """End the processes that judge, if there are any."""
         if self._judges is not None:
             self._judges.close()
-            self._judges = None
+
+    @property
+    def judgements_at_once(self) -> int:
+        """With processes, those that are done with one judgement begin the next."""
+        return 1 if self._judges is None else 3
 
     @property
     def pids(self) -> list[int]:
@@ -108,9 +136,8 @@ class FleetActor:
             for environment, places in self.environments.items()
             if (here := [place for place in places if self.runs[place].id in alive])
         }
-        number = sum(map(len, living.values()))
-        if not self.training_waits and processes.worth_it(list(living), number, self.spec.eval_episodes):
-            judgements = self._by_processes(living, policies, step)
+        if self._judges is not None:
+            judgements = self._by_processes(self._judges, living, policies, step)
         else:
             judgements = [self._by_threads(environment, policies, here, step) for environment, here in living.items()]
         rows = []
@@ -120,34 +147,22 @@ class FleetActor:
                 rows += [Row(self.runs[place].id, step, f"evaluation/{name}", value) for name, value in summary.items()]
         return rows
 
-    def _by_processes(self, living: Mapping[str, list[int]], policies: Any, step: int) -> list[Judgement]:
+    def _by_processes(
+        self, judges: Judges, living: Mapping[str, list[int]], policies: Any, step: int
+    ) -> list[Judgement]:
         """All environments at once: a process takes whatever policy is next."""
-        if self._judges is None:
-            self._judges = Judges(self.portable(policies), self.spec.physics)
+        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((*self._fixed, policies))]
         seeds = [episode_seeds(run.identity, step, self.spec.eval_episodes) for run in self.runs]
         questions = [
-            Question(name, self._numbers(policies, place), seeds[place])
+            Question(name, [leaf[place] for leaf in leaves], seeds[place])
             for name, here in living.items()
             for place in here
         ]
-        answers = iter(self._judges.ask(questions, self._cancelled.is_set))
+        answers = iter(judges.ask(questions, self._cancelled.is_set))
         return [
             Judgement(name, *(np.stack(column) for column in zip(*(next(answers) for _ in here), strict=True)))
             for name, here in living.items()
         ]
-
-    def _numbers(self, policies: Any, place: int) -> list[np.ndarray]:
-        """All that one run's acting depends on, with an axis of one policy."""
-        return [np.asarray(leaf[place : place + 1]) for leaf in jax.tree.leaves((*self._fixed, policies))]
-
-    def portable(self, policies: Any) -> bytes:
-        """How one policy acts, as a program for another process."""
-        structure = jax.tree.structure((*self._fixed, policies))
-
-        def act(numbers: Any, observations: Any) -> Any:
-            return self._act(*jax.tree.unflatten(structure, numbers), observations)
-
-        return processes.portable(act, self._numbers(policies, 0), self._observation_dim)
 
     def _by_threads(self, environment: str, policies: Any, places: list[int], step: int) -> Judgement:
         def act_of(group: slice) -> Act:

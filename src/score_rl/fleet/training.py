@@ -139,7 +139,7 @@ class FleetTrainer:
             TrainingProgress(
                 self.console, title, self.spec.steps, step, len(self.runs), quiet=self.quiet
             ) as self.progress,
-            ThreadPoolExecutor(max_workers=1, thread_name_prefix="judge") as self._judge,
+            ThreadPoolExecutor(self.actor.judgements_at_once, thread_name_prefix="judge") as self._judge,
             ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") as self._disk,
         ):
             try:
@@ -247,7 +247,7 @@ class FleetTrainer:
     def _submit(self, window: Window) -> None:
         if not self.actor.can_judge:
             return
-        while len(self._judgements) >= PENDING_JUDGEMENTS:
+        while len(self._judgements) >= max(PENDING_JUDGEMENTS, self.actor.judgements_at_once):
             self._collect(wait=True)
         policies = jax.device_get(window.policies)
         self._judgements.append(

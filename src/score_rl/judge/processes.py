@@ -1,8 +1,7 @@
 """Judging on many cores: processes of their own that act and step physics, one to a core.
 
 Threads of one process share Python's lock, and a step of a few episodes is as much Python as physics: sixteen threads
-keep three cores busy. A process needs a second or two to start and some 200 MB, so small judgements and small machines
-do without (`worth_it`).
+keep three cores busy. Small judgements and small machines do without (`worth_it`).
 """
 
 import contextlib
@@ -11,17 +10,18 @@ import queue
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float, Int
 
 import score_rl
 from score_rl.envs import available_cores, task_of
+from score_rl.judge.instructions import Instructions
 from score_rl.judge.messages import receive, send
 from score_rl.judge.rollouts import policy_groups
 
@@ -29,16 +29,8 @@ CORES_NEEDED = 4
 MOST_PROCESSES = 32
 EPISODES_TOGETHER = 10  # of one policy, by one process
 
-# One core to a process: whatever would start threads of its own is told not to. Answers come at once, not through a
-# queue, which halves the time an action takes.
-ALONE = {
-    "JAX_PLATFORMS": "cpu",
-    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-}
+# One core to a process: whatever would start threads of its own is told not to.
+ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
 def worth_it(environments: Sequence[str], policies: int, episodes: int) -> bool:
@@ -53,7 +45,7 @@ class Question(NamedTuple):
     """Episodes of one policy."""
 
     environment: str
-    policy: list[np.ndarray]  # its numbers as the program takes them
+    policy: list[np.ndarray]  # its numbers as the instructions take them
     seeds: list[list[int]]
 
     def parts(self) -> "list[Question]":
@@ -67,26 +59,19 @@ class Answer(NamedTuple):
     lengths: Int[np.ndarray, " episodes"]
 
 
-def portable(act: Any, numbers: Sequence[np.ndarray], observation_dim: int) -> bytes:
-    """`act(numbers, observations)` of one policy, in a form that another process can compile."""
-    from jax import export
-
-    shapes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in numbers]
-    observations = jax.ShapeDtypeStruct((1, EPISODES_TOGETHER, observation_dim), np.float32)
-    return bytes(export.export(jax.jit(act), platforms=["cpu"])(shapes, observations).serialize())
-
-
 class Judges:
-    """Processes that all know one program. They start with the first questions and end with `close`."""
+    """Processes that all know the same instructions. They start with the first questions and end with `close`."""
 
-    def __init__(self, program: bytes, physics: str) -> None:
-        self._program, self._physics = program, physics
+    def __init__(self, instructions: Instructions, physics: str) -> None:
+        self._instructions, self._physics = instructions, physics
+        self._starting = threading.Lock()
         self._all: list[_Process] = []
         self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
         self._threads: ThreadPoolExecutor | None = None
 
     def ask(self, questions: Sequence[Question], stop: Callable[[], bool] = lambda: False) -> list[Answer]:
-        """An answer for each question; longer ones are shared among processes."""
+        """An answer for each question; longer ones are shared among processes. May be called from several threads:
+        whoever asks first is served first, and the next as soon as a process is free."""
         parts = [question.parts() for question in questions]
         threads = self._started(sum(map(len, parts)))
         futures = [[threads.submit(self._one, part) for part in some] for some in parts]
@@ -119,19 +104,20 @@ class Judges:
         self._all, self._free, self._threads = [], queue.SimpleQueue(), None
 
     def _started(self, questions: int) -> ThreadPoolExecutor:
-        if self._threads is None:
-            number = min(available_cores(), MOST_PROCESSES, questions)
-            self._all = [_Process() for _ in range(number)]
-            self._threads = ThreadPoolExecutor(number, thread_name_prefix="asking")
-            list(map(self._free.put, self._all))
-        return self._threads
+        with self._starting:
+            if self._threads is None:
+                number = min(available_cores(), MOST_PROCESSES, questions)
+                self._all = [_Process() for _ in range(number)]
+                self._threads = ThreadPoolExecutor(number, thread_name_prefix="asking")
+                list(map(self._free.put, self._all))
+            return self._threads
 
     def _one(self, question: Question) -> Answer:
         process = self._free.get()
         try:
             if not process.told:
-                facts = {"episodes": EPISODES_TOGETHER, "physics": self._physics}
-                process.tell(facts, [np.frombuffer(self._program, np.uint8)])
+                about = {"episodes": EPISODES_TOGETHER, "physics": self._physics}
+                process.tell(about | {"instructions": self._instructions.to_json()}, self._instructions.constants)
             facts = {"environment": question.environment, "seeds": question.seeds}
             returns, lengths = process.ask(facts, question.policy)
             return Answer(returns, lengths)
