@@ -42,7 +42,8 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str,
             "std": float(np.std(last)) if last else None,
         }
         if episodes:
-            fresh = [run.evaluate(episodes).summary(0)["score"] for run in ended]
+            judged = experiment.evaluate_runs(episodes, runs=ended) if ended else ()
+            fresh = [judgement.summary(0)["score"] for _, judgement in judged]
             results[dataset] |= {
                 f"last_policies_{episodes}_episodes": fresh,
                 f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,

@@ -9,7 +9,7 @@ import pytest
 import score_rl
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.fleet import training
-from score_rl.fleet.acting import COSTLY, FleetActor, acting, operations_per_action, write_down_acting
+from score_rl.fleet.acting import COSTLY, FleetActor, acting, operations_per_action, write_down_fleet
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, expand_runs
 from score_rl.judge import processes
@@ -71,7 +71,7 @@ def test_written_down_a_policy_acts_the_same(algorithm):
     fleet = program(algorithm)
     policies = jax.device_get(fleet.policies(fleet.init()))
     stacked = jax.device_get((fleet.inputs.config, fleet.inputs.treatment, policies))
-    instructions = write_down_acting(fleet)
+    instructions = write_down_fleet(fleet)
     observations = np.random.default_rng(0).normal(size=(processes.EPISODES_TOGETHER, 17)).astype(np.float32)
     for place in range(2):
         mine = jax.tree.map(lambda leaf, place=place: leaf[place], stacked)
@@ -83,7 +83,7 @@ def test_written_down_a_policy_acts_the_same(algorithm):
 @pytest.mark.parametrize("algorithm", sorted(CANDIDATES))
 def test_candidates_cannot_be_written_down(algorithm):
     with pytest.raises(NotPortable):
-        write_down_acting(program(algorithm))
+        write_down_fleet(program(algorithm))
 
 
 def test_judging_in_processes_is_judging(tmp_path, monkeypatch):

@@ -35,6 +35,7 @@ class EvaluateArguments:
 
 def evaluate_command(arguments: Sequence[str]) -> int:
     asked = parse(EvaluateArguments, arguments, "score evaluate")
+    from score_rl.data.progress import row_progress
     from score_rl.fleet.experiment import load
 
     experiment = load(asked.folder)
@@ -44,19 +45,24 @@ def evaluate_command(arguments: Sequence[str]) -> int:
         table.add_column(heading, overflow="fold")
     for heading in ("return", "normalised score", "episode length"):
         table.add_column(heading, justify="right")
-    with OUT.status("Judging ...") as status:
-        for number, run in enumerate(runs):
-            status.update(f"Judging {escape(run.id)} ({number + 1} of {len(runs)}) ...")
-            if run.status["state"] == "diverged":
-                table.add_row(escape(run.id), f"{run.step:,}", "diverged", "", "")
-                continue
-            numbers = run.evaluate(asked.episodes, physics=asked.physics, seed=asked.seed).summary(0)
-            table.add_row(
-                escape(run.id),
-                f"{run.step:,}",
-                plus_minus(numbers["return"], numbers["return_std"]),
-                plus_minus(numbers["score"], numbers["score_std"]) if "score" in numbers else "no reference",
-                f"{numbers['episode_length']:.0f}",
-            )
+    sound = [run for run in runs if run.status["state"] != "diverged"]
+    found: dict[str, dict[str, float]] = {}
+    with row_progress("judging runs", len(sound), shown=bool(sound)) as advance:
+        judged = experiment.evaluate_runs(asked.episodes, runs=sound, physics=asked.physics, seed=asked.seed)
+        for run, judgement in judged if sound else ():
+            found[run.id] = judgement.summary(0)
+            advance(1)
+    for run in runs:
+        numbers = found.get(run.id)
+        if numbers is None:
+            table.add_row(escape(run.id), f"{run.step:,}", "diverged", "", "")
+            continue
+        table.add_row(
+            escape(run.id),
+            f"{run.step:,}",
+            plus_minus(numbers["return"], numbers["return_std"]),
+            plus_minus(numbers["score"], numbers["score_std"]) if "score" in numbers else "no reference",
+            f"{numbers['episode_length']:.0f}",
+        )
     OUT.print(table)
     return 0

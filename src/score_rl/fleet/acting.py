@@ -51,19 +51,28 @@ def batched_act(algorithm: Algorithm) -> Any:
     return jax.jit(jax.vmap(acting(algorithm)))
 
 
-def write_down_acting(program: FleetProgram) -> Instructions:
-    """How one of a fleet's policies acts on a few episodes, for a process without JAX; its numbers are the leaves of
+def write_down_acting(
+    algorithm: Algorithm, config: Any, treatment: Any, policy: Any, observation_dim: int
+) -> Instructions:
+    """How a policy of such shapes acts on a few episodes, for a process without JAX; its numbers are the leaves of
     settings, treatment and policy."""
-    policies = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
-    stacked = (program.inputs.config, program.inputs.treatment, policies)
-    leaves, structure = jax.tree.flatten(stacked)
-    act, numbers = acting(program.algorithm), [jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in leaves]
+    numbers, structure = jax.tree.flatten((config, treatment, policy))
 
     def flat(numbers: list[Any], observations: Any) -> Any:
-        return act(*jax.tree.unflatten(structure, numbers), observations)
+        return acting(algorithm)(*jax.tree.unflatten(structure, numbers), observations)
 
-    seen = jax.ShapeDtypeStruct((processes.EPISODES_TOGETHER, program.shapes.observation), np.float32)
+    seen = jax.ShapeDtypeStruct((processes.EPISODES_TOGETHER, observation_dim), np.float32)
     return write_down(flat, numbers, seen)
+
+
+def write_down_fleet(program: FleetProgram) -> Instructions:
+    """How one of a fleet's policies acts."""
+    policies = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
+    one = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
+        (program.inputs.config, program.inputs.treatment, policies),
+    )
+    return write_down_acting(program.algorithm, *one, program.shapes.observation)
 
 
 def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
@@ -105,7 +114,7 @@ class FleetActor:
         self._judges: Judges | None = None
         if not self.training_waits and processes.worth_it(list(self.environments), len(self.runs), spec.eval_episodes):
             with contextlib.suppress(NotPortable):  # then threads judge, as on few cores
-                self._judges = Judges(write_down_acting(program), spec.physics)
+                self._judges = Judges(write_down_fleet(program), spec.physics)
 
     @property
     def can_judge(self) -> bool:

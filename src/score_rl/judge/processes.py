@@ -23,9 +23,9 @@ import score_rl
 from score_rl.envs import available_cores, task_of
 from score_rl.judge.instructions import Instructions
 from score_rl.judge.messages import receive, send
-from score_rl.judge.rollouts import policy_groups
 
 CORES_NEEDED = 4
+EPISODES_NEEDED = 40  # a process takes half a second to start
 MOST_PROCESSES = 32
 EPISODES_TOGETHER = 10  # of one policy, by one process
 
@@ -36,8 +36,7 @@ ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS":
 def worth_it(environments: Sequence[str], policies: int, episodes: int) -> bool:
     """Whether there are cores for processes and work for them. Gymnasium's environments may be known to this process
     alone, so they stay in it."""
-    cores = available_cores()
-    enough = cores >= CORES_NEEDED and len(policy_groups(policies, episodes, cores)) > 1
+    enough = available_cores() >= CORES_NEEDED and policies * episodes >= EPISODES_NEEDED
     return enough and all(task_of(environment) for environment in environments)
 
 
