@@ -151,17 +151,22 @@ def _seconds_of_acting(actor: FleetActor, policies: Any, runs: int) -> float:
 
 
 class TimedTrainer(FleetTrainer):
-    """Notes when the first window begins and when the last judgement is stored."""
+    """Notes how long it trains, and how long until the last judgement is stored as well."""
 
-    seconds = 0.0
+    began, training_seconds, seconds = 0.0, 0.0, 0.0
 
     def _loop(self, step: int, state: Any) -> None:
         jax.block_until_ready(state)
-        began = time.perf_counter()
+        self.began = time.perf_counter()
         try:
             super()._loop(step, state)
         finally:
-            self.seconds = time.perf_counter() - began
+            self.seconds = time.perf_counter() - self.began
+
+    def _drain(self) -> None:
+        if not self.training_seconds and self.progress.done >= self.spec.steps:
+            self.training_seconds = time.perf_counter() - self.began
+        super()._drain()
 
 
 def _runs(
@@ -203,7 +208,8 @@ def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: 
             trainer.train()
         done = trainer.progress.done
         judged = sum(row.name == "evaluation/return" for row in folder.metrics())
-        return {"runs": len(fleet), "updates": done, "seconds": trainer.seconds, "judged": judged}
+        times = {"training_seconds": trainer.training_seconds or trainer.seconds, "seconds": trainer.seconds}
+        return {"runs": len(fleet), "updates": done, **times, "judged": judged}
     finally:
         timer.cancel()
         writer.close()
@@ -224,9 +230,11 @@ def measure_overlap(asked: "Arguments", results: Results, clock: Clock) -> None:
                 return
             measured[name].append(_train(0, fleet, spec))
             _say(f"{name} evaluation: {measured[name][-1]}")
-        kept = [a["seconds"] / b["seconds"] for a, b in zip(measured["without"], measured["with"], strict=True)]
+        pairs = zip(measured["without"], measured["with"], strict=True)
+        kept = [without["training_seconds"] / judged["training_seconds"] for without, judged in pairs]
         figures = {
-            "what": "FleetTrainer on SCORE, 10 episodes of every run at each evaluation, against no evaluation",
+            "what": "FleetTrainer on SCORE, 10 episodes of every run at each evaluation, against no evaluation; "
+            "until the last update, the last judgements not counted",
             "datasets": list(asked.datasets),
             "precision": spec.precision,
             "runs": measured["with"][0]["runs"],

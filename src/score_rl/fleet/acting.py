@@ -68,11 +68,11 @@ def write_down_acting(
 def write_down_fleet(program: FleetProgram) -> Instructions:
     """How one of a fleet's policies acts."""
     policies = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
-    one = jax.tree.map(
+    config, treatment, policy = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
         (program.inputs.config, program.inputs.treatment, policies),
     )
-    return write_down_acting(program.algorithm, *one, program.shapes.observation)
+    return write_down_acting(program.algorithm, config, treatment, policy, program.shapes.observation)
 
 
 def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:

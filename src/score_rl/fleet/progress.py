@@ -65,7 +65,12 @@ class TrainingProgress:
     @property
     def rate(self) -> float:
         """Updates per second of each run since this process began."""
-        return (self.done - self.first) / max(time.perf_counter() - self.start, 1e-9)
+        return (self.done - self.first) / max(self.seconds, 1e-9)
+
+    @property
+    def seconds(self) -> float:
+        """Since this process began."""
+        return time.perf_counter() - self.start
 
     def advance(self, done: int) -> None:
         self.done = done

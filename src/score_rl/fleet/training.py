@@ -35,6 +35,8 @@ from score_rl.fleet.stages import FleetStages
 from score_rl.fleet.store import Folder, MetricsWriter, Row
 
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
+WORTH_SAYING = 60.0  # seconds after which a user is told that training waits for evaluation
+SHARE_WORTH_SAYING = 0.2  # of them spent waiting
 
 
 class StopRequest:
@@ -96,6 +98,8 @@ class FleetTrainer:
         self.headline = self.program.algorithm.headline
         self.stages = FleetStages(self.program, number, spec, folder, writer, status, console, stop, quiet=quiet)
         self._judgements: deque[tuple[int, Future[list[Row]]]] = deque()
+        self._said_what_judging_costs = False
+        self._waited = 0.0  # seconds in which training stood still for a judgement
         self._writing: Future[Path] | None = None  # the checkpoint on its way to the disk
 
     # -- where to start ------------------------------------------------------------------------------------------
@@ -247,11 +251,26 @@ class FleetTrainer:
     def _submit(self, window: Window) -> None:
         if not self.actor.can_judge:
             return
+        began = time.monotonic()
         while len(self._judgements) >= max(PENDING_JUDGEMENTS, self.actor.judgements_at_once):
             self._collect(wait=True)
+        self._waited += time.monotonic() - began
+        self._say_what_judging_costs()
         policies = jax.device_get(window.policies)
         self._judgements.append(
             (window.step, self._judge.submit(self.actor.judge, policies, window.step, set(self._alive())))
+        )
+
+    def _say_what_judging_costs(self) -> None:
+        """Once, where a user may want fewer evaluations."""
+        passed = self.progress.seconds
+        if self._said_what_judging_costs or passed < WORTH_SAYING or self._waited < SHARE_WORTH_SAYING * passed:
+            return
+        self._said_what_judging_costs = True
+        self.progress.note(
+            f"Training waits for evaluation {self._waited / passed:.0%} of the time. "
+            f"Fewer evaluations (--eval-every, now {self.spec.eval_every:,}) or fewer episodes (--eval-episodes, now "
+            f"{self.spec.eval_episodes}) would make it faster."
         )
 
     def _collect(self, wait: bool = False) -> None:
