@@ -367,7 +367,11 @@ class FleetProgram:
 
     def policies(self, state: Any) -> Any:
         """A copy of what acting needs, which stays valid while training goes on."""
-        return jax.jit(lambda s: jax.tree.map(jnp.copy, self.algorithm.policy(s)))(state)
+        return self._copied_policies(state)
+
+    @cached_property
+    def _copied_policies(self) -> Any:
+        return jax.jit(lambda state: jax.tree.map(jnp.copy, self.algorithm.policy(state)))
 
     def memory(self, updates: int) -> int:
         """Bytes a window needs on each device, data included, as the compiler says."""

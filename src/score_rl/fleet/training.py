@@ -163,31 +163,33 @@ class FleetTrainer:
         first = step
         while step < self.spec.steps:
             if self.actor.training_waits and window is not None and window.policies is not None:
-                self._deal_with(window)
+                self._finish(window)
                 self._drain()
                 window = None
             began = time.perf_counter()
             state, metrics = self.program.advance(state, step, length)
-            if window is not None:
-                self._deal_with(window)
-            self._wait_for(metrics)
             step += length
+            due = step % self.spec.eval_every == 0 or step == self.spec.steps
+            policies = self.program.policies(state) if due and self.actor.can_judge else None
+            if window is not None:
+                self._finish(window)
+            window = Window(step, metrics, policies)
+            if not self.runs_ahead or step == first + length:
+                self._wait_for(window)
             if step == first + length:
                 self._say_how_long(time.perf_counter() - began, step)
-            due = step % self.spec.eval_every == 0 or step == self.spec.steps
-            window = Window(step, metrics, self.program.policies(state) if due and self.actor.can_judge else None)
-            self.progress.advance(step)
-            last = step == self.spec.steps
+            last, stopping = step == self.spec.steps, self.stop.asked
             waited, busy = (time.monotonic() - saved_at) / 60, self._is_writing()
-            if last or self.stop.asked or waited >= self.spec.checkpoint_minutes:
-                urgent = last or self.stop.asked
+            if last or stopping or waited >= self.spec.checkpoint_minutes:
+                urgent = last or stopping
                 if busy and not urgent:
                     continue  # a slow disk: fewer checkpoints, and training does not wait for it
                 # Judgements of earlier steps need policies that no checkpoint will hold: they come first.
                 if self._judgements and not urgent and waited < 2 * self.spec.checkpoint_minutes:
                     continue
+                self._wait_for(window)
                 self._drain()
-                self._deal_with(window)
+                self._finish(window)
                 window = None
                 if last:
                     self._drain()
@@ -195,25 +197,36 @@ class FleetTrainer:
                 if urgent:
                     self._written()
                 saved_at = time.monotonic()
-            if self.stop.asked and not last:
+            if stopping and not last:
                 self.actor.cancel()
                 raise Stopped(
                     f"stopped at update {step:,} with a checkpoint; go on with: score train --resume {self.folder.path}"
                 )
         if window is not None:
-            self._deal_with(window)
+            self._finish(window)
         self._drain()
         for run in self._alive():
             self.status["runs"][run]["state"] = "finished"
         self.folder.write_status(self.status)
 
-    def _wait_for(self, metrics: dict[str, Any]) -> None:
-        """Until the window is done; meanwhile judgements are collected and signals are heard."""
-        leaves = jax.tree.leaves(metrics)
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether the next window is begun before this one is known to be done: an accelerator would stand still until
+        the host has noticed and dealt with it. On a CPU that takes no time worth a later stop."""
+        return self.program.mesh.devices.flat[0].platform != "cpu"
+
+    def _finish(self, window: Window) -> None:
+        self._wait_for(window)
+        self._deal_with(window)
+
+    def _wait_for(self, window: Window) -> None:
+        """Until it is done; meanwhile judgements are collected and signals are heard."""
+        leaves = jax.tree.leaves(window.metrics)
         while not all(leaf.is_ready() for leaf in leaves):
             self._collect()
             time.sleep(0.002)
         self._collect()
+        self.progress.advance(window.step)
 
     def _deal_with(self, window: Window) -> None:
         """Store a window's metrics, mark the runs that diverged, hand its policies to the judge."""
