@@ -92,8 +92,8 @@ def test_judging_in_processes_is_judging(tmp_path, monkeypatch):
     real = processes._Process
 
     class Watched(real):
-        def __init__(self):
-            super().__init__()
+        def __init__(self, niceness):
+            super().__init__(niceness)
             started.append(self.pid)
 
     def judged(folder: str):

@@ -94,6 +94,17 @@ def test_what_goes_wrong_there_is_told_here(judges):
         judges.ask(questions("walker2d"))  # 17 observations for a policy of 11
 
 
+def test_beside_an_accelerator_they_give_way(monkeypatch):
+    monkeypatch.setattr(processes, "available_cores", lambda: 3)
+    judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl", beside=True)
+    try:
+        judges.ask(questions())
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        assert [os.getpriority(os.PRIO_PROCESS, pid) - before for pid in judges.pids] == [processes.NICENESS] * 2
+    finally:
+        judges.close()
+
+
 def test_several_may_ask_at_once(judges):
     expected = judges.ask(questions())
     with ThreadPoolExecutor(3) as pool:

@@ -114,7 +114,7 @@ class FleetActor:
         self._judges: Judges | None = None
         if not self.training_waits and processes.worth_it(list(self.environments), len(self.runs), spec.eval_episodes):
             with contextlib.suppress(NotPortable):  # then threads judge, as on few cores
-                self._judges = Judges(write_down_fleet(program), spec.physics)
+                self._judges = Judges(write_down_fleet(program), spec.physics, beside=trains_on.platform != "cpu")
 
     @property
     def can_judge(self) -> bool:

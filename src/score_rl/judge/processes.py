@@ -27,6 +27,7 @@ from score_rl.judge.messages import receive, send
 CORES_NEEDED = 4
 EPISODES_NEEDED = 40  # a process takes half a second to start
 MOST_PROCESSES = 32
+NICENESS = 10  # of processes that give way
 EPISODES_TOGETHER = 10  # of one policy, by one process
 
 # One core to a process: whatever would start threads of its own is told not to.
@@ -61,8 +62,9 @@ class Answer(NamedTuple):
 class Judges:
     """Processes that all know the same instructions. They start with the first questions and end with `close`."""
 
-    def __init__(self, instructions: Instructions, physics: str) -> None:
-        self._instructions, self._physics = instructions, physics
+    def __init__(self, instructions: Instructions, physics: str, *, beside: bool = False) -> None:
+        """`beside` an accelerator whose host must never wait for a core: one is left to it, and the rest give way."""
+        self._instructions, self._physics, self._beside = instructions, physics, beside
         self._starting = threading.Lock()
         self._all: list[_Process] = []
         self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
@@ -105,8 +107,8 @@ class Judges:
     def _started(self, questions: int) -> ThreadPoolExecutor:
         with self._starting:
             if self._threads is None:
-                number = min(available_cores(), MOST_PROCESSES, questions)
-                self._all = [_Process() for _ in range(number)]
+                number = max(1, min(available_cores() - self._beside, MOST_PROCESSES, questions))
+                self._all = [_Process(NICENESS if self._beside else 0) for _ in range(number)]
                 self._threads = ThreadPoolExecutor(number, thread_name_prefix="asking")
                 list(map(self._free.put, self._all))
             return self._threads
@@ -125,13 +127,13 @@ class Judges:
 
 
 class _Process:
-    def __init__(self) -> None:
+    def __init__(self, niceness: int) -> None:
         self.told = False
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # what it prints, for when it fails
         here = str(Path(score_rl.__file__).parents[1])
         path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "score_rl.judge.worker"],
+            [sys.executable, "-m", "score_rl.judge.worker", str(niceness)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,

@@ -17,6 +17,8 @@ from score_rl.judge.rollouts import whole_episodes
 
 
 def main() -> None:
+    if len(sys.argv) > 1 and hasattr(os, "nice"):
+        os.nice(int(sys.argv[1]))
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not print into the answers
     asker = os.getppid()
