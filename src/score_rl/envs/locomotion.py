@@ -50,14 +50,14 @@ class Locomotion:
             self.qvel[slot] = self._velocity_noise(generator)
         self._state[slots, 0] = 0.0
         self._steps[slots] = 0
-        return self._observe(slots)
+        return self._observe(self._state[slots])
 
     def set_state(self, slots: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> np.ndarray:
         """Put these slots into given states at the start of an episode; their observations."""
         self.qpos[slots], self.qvel[slots] = qpos, qvel
         self._state[slots, 0] = 0.0
         self._steps[slots] = 0
-        return self._observe(slots)
+        return self._observe(self._state[slots])
 
     def step(self, slots: np.ndarray, actions: np.ndarray) -> Step:
         """One step (`frame_skip` physics steps) in these slots.
@@ -65,14 +65,17 @@ class Locomotion:
         MuJoCo clips the control to its range; the control cost counts the action as given, as Gymnasium does.
         """
         slots = np.asarray(slots)
-        before = self.qpos[slots, 0]
-        self._simulate(slots, np.asarray(actions, dtype=np.float64))
-        self._steps[slots] += 1
-        forward = (self.qpos[slots, 0] - before) / self._step_time
+        before = self._state[slots]
+        after = self._simulate(before, np.asarray(actions, dtype=np.float64))
+        self._state[slots] = after
+        steps = self._steps[slots] + 1
+        self._steps[slots] = steps
+        forward = (after[:, 1] - before[:, 1]) / self._step_time
         cost = self.task.control_cost * np.square(actions, dtype=np.float64).sum(-1)
-        terminals = self._terminals(slots)
-        timeouts = (self._steps[slots] >= self.max_steps) & ~terminals
-        return Step(self._observe(slots), forward + self.task.alive_bonus - cost, terminals, timeouts)
+        # The rule is about the state, so velocities count before they are clipped for the observation.
+        terminals = np.asarray(terminates(self.name, self._seen(after)))
+        timeouts = (steps >= self.max_steps) & ~terminals
+        return Step(self._observe(after), forward + self.task.alive_bonus - cost, terminals, timeouts)
 
     def close(self) -> None:
         """End the threads; the environment cannot be stepped afterwards."""
@@ -80,33 +83,35 @@ class Locomotion:
             self._pool.close()
             self._pool = None
 
-    def _simulate(self, slots: np.ndarray, actions: np.ndarray) -> None:
-        count, frames = len(slots), self.task.frame_skip
+    def _simulate(self, before: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """The states after the frames of a step."""
+        count, frames = len(before), self.task.frame_skip
         if actions.shape != (count, self.action_dim):
             raise ValueError(f"actions have shape {actions.shape}, expected {(count, self.action_dim)}")
         if count == 0:
-            return
+            return before
         control = np.repeat(actions[:, None, :], frames, axis=1)
-        states = np.empty((count, frames, self._state.shape[1]))
+        states = np.empty((count, frames, before.shape[1]))
         self._pool.rollout(
             [self.model] * count,
             self._data,
-            self._state[slots],
+            before,
             control,
             skip_checks=True,
             nstep=frames,
             state=states,
         )
-        self._state[slots] = states[:, -1]
+        return states[:, -1]
 
-    def _observe(self, slots: np.ndarray) -> np.ndarray:
-        limit = self.task.velocity_limit
-        return np.concatenate([self.qpos[slots, 1:], np.clip(self.qvel[slots], -limit, limit)], axis=1)
+    def _seen(self, states: np.ndarray) -> np.ndarray:
+        """What of the states an observation is made of: all positions but the first, and velocities; a view."""
+        return states[:, 2 : 1 + self.model.nq + self.model.nv]
 
-    def _terminals(self, slots: np.ndarray) -> np.ndarray:
-        # The rule is about the state, so velocities count before they are clipped for the observation.
-        state = np.concatenate([self.qpos[slots, 1:], self.qvel[slots]], axis=1)
-        return np.asarray(terminates(self.name, state))
+    def _observe(self, states: np.ndarray) -> np.ndarray:
+        limit, observations = self.task.velocity_limit, self._seen(states).copy()
+        velocities = observations[:, self.model.nq - 1 :]
+        np.clip(velocities, -limit, limit, out=velocities)
+        return observations
 
     def _position_noise(self, generator: np.random.Generator) -> np.ndarray:
         scale = self.task.reset_noise

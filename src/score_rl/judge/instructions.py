@@ -10,6 +10,7 @@ candidates and pick one, so far.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,20 +47,24 @@ class Instructions(NamedTuple):
         """What acts with these numbers; always on as many observations as were traced."""
         known: dict[int, np.ndarray] = dict(enumerate(numbers))
         known |= {self.numbers + 1 + place: constant for place, constant in enumerate(self.constants)}
-        later: list[tuple[Callable[..., Any], list[int], list[int], dict[str, Any]]] = []
+        later: list[tuple[Callable[..., Any], list[int], list[int]]] = []
         for operation, inputs, outputs, about in self.steps:
-            function = OPERATIONS[operation]
+            function = partial(OPERATIONS[operation], **about) if about else OPERATIONS[operation]
             if all(place in known for place in inputs):
-                known |= zip(outputs, _several(function(*(known[place] for place in inputs), **about)), strict=True)
+                known |= zip(outputs, _several(function(*(known[place] for place in inputs))), strict=True)
             else:
-                later.append((function, inputs, outputs, about))
+                later.append((function, inputs, outputs))
+        places = self.output + 1 if not later else 1 + max(place for _, _, outputs in later for place in outputs)
+        start = [known.get(place) for place in range(places)]
 
         def act(observations: np.ndarray) -> np.ndarray:
-            values = known | {self.numbers: observations}
-            for function, inputs, outputs, about in later:
-                found = function(*(values[place] for place in inputs), **about)
+            values: list[Any] = start.copy()
+            values[self.numbers] = observations
+            for function, inputs, outputs in later:
+                found = function(*[values[place] for place in inputs])
                 if type(found) is list:
-                    values |= zip(outputs, found, strict=True)
+                    for place, value in zip(outputs, found, strict=True):
+                        values[place] = value
                 else:
                     values[outputs[0]] = found
             return values[self.output]
