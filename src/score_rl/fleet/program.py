@@ -371,7 +371,8 @@ class FleetProgram:
 
     @cached_property
     def _copied_policies(self) -> Any:
-        return jax.jit(lambda state: jax.tree.map(jnp.copy, self.algorithm.policy(state)))
+        policy = self.algorithm.policy  # not this program: a compiled function that knew it would keep its data alive
+        return jax.jit(lambda state: jax.tree.map(jnp.copy, policy(state)))
 
     def memory(self, updates: int) -> int:
         """Bytes a window needs on each device, data included, as the compiler says."""
