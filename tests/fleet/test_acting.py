@@ -115,6 +115,15 @@ def test_judging_in_processes_is_judging(tmp_path, monkeypatch):
             os.kill(pid, 0)
 
 
+def test_a_user_is_told_why_threads_judge(tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr(processes, "worth_it", lambda *about: True)
+    score_rl.train(
+        "replica:hopper-medium", algorithm="bear", steps=4, eval_every=4, log_every=4, eval_episodes=1,
+        transitions=2_000, config={"hidden": (32, 32), "vae_hidden": (32, 32), "batch_size": 32}, out=tmp_path / "out",
+    )  # fmt: skip
+    assert "BEAR's policies are judged by threads" in " ".join(capfd.readouterr().err.split())
+
+
 @pytest.mark.parametrize(("slow", "told"), [(True, True), (False, False)])
 def test_a_user_is_told_that_training_waits_for_evaluation(slow, told, tmp_path, monkeypatch, capfd):
     class Slow(FleetActor):

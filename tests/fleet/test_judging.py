@@ -6,6 +6,7 @@ import pytest
 import score_rl
 from score_rl.errors import InputError
 from score_rl.fleet import judging
+from score_rl.judge.processes import Judges
 
 SMALL = {"hidden": (32, 32), "batch_size": 32}
 
@@ -24,7 +25,11 @@ def experiment(request, tmp_path_factory):
 def test_by_processes_as_one_by_one(experiment, monkeypatch):
     alone = {run.id: run.evaluate(2) for run in experiment}
     monkeypatch.setattr(judging, "worth_it", lambda *about: True)
+    asked = []
+    ask = Judges.ask
+    monkeypatch.setattr(Judges, "ask", lambda self, questions: (asked.extend(questions), ask(self, questions))[1])
     together = dict(experiment.evaluate_runs(2))
+    assert len(asked) == (4 if experiment[0].algorithm.name == "score" else 0)
     assert [run.id for run in together] == list(alone)
     for run, judgement in together.items():
         assert judgement.environment == alone[run.id].environment

@@ -77,13 +77,21 @@ def test_the_length_of_a_window_changes_nothing():
 def test_cycles_written_out_are_the_same_cycles(monkeypatch):
     """As a GPU trains: with the kernels, here in the interpreter, and two cycles in the loop's body."""
     runs = runs_of([recording()], seeds=(0, 1), hidden=((64, 64),))
-    states = []
+    states, seen = [], []
+    scan = jax.lax.scan
+
+    def watched(*arguments, **options):
+        seen.append(options.get("unroll", 1))
+        return scan(*arguments, **options)
+
+    monkeypatch.setattr(jax.lax, "scan", watched)
     for written_out in (1, 2):
         monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", written_out)
         program = FleetProgram(runs, precision="bfloat16")
         kernels = Kernels(2, How(rows=32, units=64, interpret=True))
         program.arithmetic = program.arithmetic._replace(kernels=kernels, padded=False)
         states.append(program.advance(program.init(), 0, 8)[0])
+        assert max(seen) == written_out
     assert relative(*states) < 1e-4
     assert int(states[0].step[0]) == 8
 

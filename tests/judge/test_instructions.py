@@ -77,6 +77,7 @@ def test_nothing_is_carried_from_one_step_to_the_next():
         lambda n, x: x[jnp.argmax(x[:, 0])],
         lambda n, x: x.astype(jnp.int32) // 2,
         lambda n, x: jnp.zeros(3),
+        lambda n, x: x.astype(jnp.bfloat16) @ n[0].astype(jnp.bfloat16),
         lambda n, x: x * jax.random.uniform(jax.random.key(x[0, 0].astype(jnp.int32))),
     ],
 )

@@ -7,7 +7,6 @@ Policies that weigh a hundred candidates for every action (BCQ's way) would keep
 takes: they act on the training device, and training waits meanwhile.
 """
 
-import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -112,9 +111,12 @@ class FleetActor:
             if name not in (None, "none")
         }
         self._judges: Judges | None = None
+        self.threads_because: str | None = None  # what keeps processes from judging though there are cores for them
         if not self.training_waits and processes.worth_it(list(self.environments), len(self.runs), spec.eval_episodes):
-            with contextlib.suppress(NotPortable):  # then threads judge, as on few cores
+            try:
                 self._judges = Judges(write_down_fleet(program), spec.physics, beside=trains_on.platform != "cpu")
+            except NotPortable as reason:
+                self.threads_because = str(reason)
 
     @property
     def can_judge(self) -> bool:

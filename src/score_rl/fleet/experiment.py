@@ -22,7 +22,7 @@ from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError, Stopped, unknown_name
-from score_rl.fleet.acting import host_device
+from score_rl.fleet.acting import acting, host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.fleet.compilation import keep_compiled_programs, multiplies_bfloat16
 from score_rl.fleet.holding import held
@@ -88,8 +88,8 @@ class TrainedRun:
         config, policy, treatment = jax.device_put(
             (self.config, self.algorithm.policy(self.state), self.treatment), host_device()
         )
-        act = jax.jit(lambda c, p, t, o: t.action_out(self.algorithm.act(c, p, t.observe(o))))
-        return lambda observations: act(config, policy, treatment, observations)
+        act = jax.jit(acting(self.algorithm))
+        return lambda observations: act(config, treatment, policy, observations)
 
     @cached_property
     def _uncertainty(self) -> Any:

@@ -146,6 +146,11 @@ class FleetTrainer:
             ThreadPoolExecutor(self.actor.judgements_at_once, thread_name_prefix="judge") as self._judge,
             ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint") as self._disk,
         ):
+            if self.actor.threads_because is not None:
+                self.progress.note(
+                    f"{self.program.algorithm.title}'s policies are judged by threads, slower on many cores than by "
+                    f"processes: there is no instruction for {self.actor.threads_because} (judge/instructions.py)."
+                )
             try:
                 if step and step % self.spec.eval_every == 0 and not judged.issuperset(self._alive()):
                     self._submit(Window(step, {}, self.program.policies(state)))

@@ -1,7 +1,7 @@
 """A policy as a list of NumPy instructions: for a process that has physics to do and no use for a compiler.
 
 An action of ten episodes is some ten small operations. Between two steps of physics JAX takes about five times as long
-to start its compiled program as NumPy takes for all of them, and a process without JAX starts in a fifth of the time.
+to start its compiled program as NumPy takes for all of them, and a process without JAX starts in half a second.
 So acting is traced once, in JAX, and what it comes to is written down: operations, where their inputs come from, and
 constants. Whatever depends on the policy alone is done once for a policy, and not for every step.
 
@@ -213,13 +213,21 @@ class _Writer:
         if name in INLINED:
             inner = equation.params.get("jaxpr", equation.params.get("call_jaxpr"))
             return self.write(inner.jaxpr, [_Known(value) for value in inner.consts], inputs)
-        floats = np.issubdtype(equation.invars[0].aval.dtype, np.floating)
-        if name not in OPERATIONS or (name in FLOATS_ONLY and not floats):
+        kinds = [_kind(variable) for variable in (*equation.invars, *equation.outvars)]
+        if name not in OPERATIONS or (name in FLOATS_ONLY and kinds[0] != "f"):
             raise NotPortable(name)
         places = [self.constant(value.value) if isinstance(value, _Known) else value for value in inputs]
         outputs = [self.number() for _ in equation.outvars]
         self.steps.append(Instruction(name, places, outputs, _about(name, equation)))
         return outputs
+
+
+def _kind(variable: Any) -> str:
+    """Of a variable's numbers, as NumPy names kinds; refused where it has none, as for bfloat16 and keys."""
+    kind = getattr(variable.aval.dtype, "kind", "V")
+    if kind not in "fiub":
+        raise NotPortable(f"numbers of type {variable.aval.dtype}")
+    return str(kind)
 
 
 class _Known(NamedTuple):
