@@ -48,7 +48,8 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tm
     with pytest.raises(score_rl.InputError, match="is damaged"):
         alone.policy(np.zeros(11))
     (tmp_path / "aside").rename(before)
-    assert score_rl.load(tmp_path / "out")[0].step == 50
+    # Which update that is depends on the disk: one too slow for every checkpoint is spared some.
+    assert score_rl.load(tmp_path / "out")[0].step == int(before.stem.split("-")[-1]) < 60
     resumed = score("train", "--resume", "out")
     assert resumed.code == 0
     assert "is damaged" in resumed.err
