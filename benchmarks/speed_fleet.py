@@ -27,7 +27,7 @@ from score_rl.fleet.experiment import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsWriter, Row
-from score_rl.fleet.training import FleetTrainer, StopRequest
+from score_rl.fleet.training import FleetTrainer, Piece, StopRequest
 from score_rl.judge import rollouts
 
 if TYPE_CHECKING:
@@ -155,11 +155,11 @@ class TimedTrainer(FleetTrainer):
 
     began, training_seconds, seconds = 0.0, 0.0, 0.0
 
-    def _loop(self, step: int, state: Any) -> None:
+    def _loop(self, step: int, state: Any, begun: tuple[Piece, ...]) -> None:
         jax.block_until_ready(state)
         self.began = time.perf_counter()
         try:
-            super()._loop(step, state)
+            super()._loop(step, state, begun)
         finally:
             self.seconds = time.perf_counter() - self.began
 

@@ -1,12 +1,15 @@
 """From recorded data to a judged policy, through the real command."""
 
 import json
+from datetime import datetime
 
 import numpy as np
 import pytest
 
 import score_rl
+from score_rl.fleet import experiment
 from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
+from score_rl.fleet.spec import ExperimentSpec
 from tests.end_to_end.conftest import SMALL
 
 
@@ -65,6 +68,27 @@ def test_the_python_interface_mirrors_the_command(tmp_path):
     assert judged.returns.shape == (1, 3)
     np.testing.assert_array_equal(judged.returns, run.evaluate(3).returns)
     assert not np.array_equal(judged.returns, run.evaluate(3, seed=1).returns)
+
+
+def test_begun_in_the_same_second_they_have_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spec = ExperimentSpec(
+        algorithm="score", datasets=("replica:hopper-medium",), seeds=(0,), settings={}, steps=2, eval_every=2,
+        eval_episodes=1, log_every=2,
+    )  # fmt: skip
+
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2024, 5, 6, 7, 8, 9)
+
+    monkeypatch.setattr(experiment, "datetime", Stopped)
+    names = []
+    for _ in range(3):
+        path = experiment._default_out(spec)
+        path.mkdir(parents=True)
+        names.append(path.name)
+    assert names == [f"score-hopper-medium-20240506-070809{end}" for end in ("", "-2", "-3")]
 
 
 def test_evaluate_judges_fresh_episodes_under_either_physics(score):

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -203,7 +204,7 @@ class Experiment(Sequence[TrainedRun]):
         if number not in self._fleets:
             self._fleets[number] = _newest(self.folder.fleet(number))
         step, arrays, _ = self._fleets[number]
-        mine = {name: array[place] for name, array in arrays.items()}
+        mine = {name: array[place] for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
         shapes = jax.eval_shape(
             lambda: run.algorithm.init(
                 run.config, Shapes(run.about["observation_dim"], run.about["action_dim"]), jax.random.key(0)
@@ -479,4 +480,6 @@ def config_json(config: Any) -> dict[str, Any]:
 def _default_out(spec: ExperimentSpec) -> Path:
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = Path(spec.datasets[0].split(":")[-1]).stem
-    return Path("runs") / f"{spec.algorithm}-{name}-{stamp}"
+    first = Path("runs") / f"{spec.algorithm}-{name}-{stamp}"
+    others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))  # begun in the same second
+    return next(path for path in itertools.chain([first], others) if not path.exists())

@@ -16,6 +16,7 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shape
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet.compilation import compiler_options, multiplies_bfloat16
+from score_rl.fleet.effort import operations
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
@@ -25,6 +26,7 @@ from score_rl.nets.repetition import loop_in_blocks
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
+MOST_OPERATIONS = 2e11  # of one call on a CPU: half a second to some seconds
 WRITTEN_OUT = 2  # cycles in the loop's body of a fleet whose kernels take weights in bfloat16
 
 
@@ -267,6 +269,7 @@ class FleetProgram:
         self.arithmetic = arithmetic_for(precision, self.platform, self.width // len(devices))
         self.inputs, self.rows = self._upload()
         self._compiled: dict[int, Any] = {}
+        self._traced: dict[int, Any] = {}  # not yet compiled
 
     def _upload(self) -> tuple[RunInputs, Array]:
         datasets = list({run.dataset.checksum: run.dataset for run in self.runs}.values())
@@ -329,23 +332,40 @@ class FleetProgram:
     def compile(self, updates: int) -> Any:
         """The program for a window of `updates`; compiled once."""
         if updates not in self._compiled:
-
-            def run(inputs: RunInputs, state: Any, start: Array, rows: Array) -> tuple[Any, Metrics]:
-                return train_window(self.algorithm, self.shapes, updates, inputs, state, start, rows)
-
-            fleet = self._over_runs(run, (0, 0, None, None))
-            state = jax.tree.map(
-                lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self._split),
-                self.state_shapes(),
-            )
-            start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
-            with arithmetic(self.arithmetic):
-                # Said, not inferred: the compiler forgets how an empty array was split, and the next window is refused.
-                program = jax.jit(fleet, donate_argnums=1, out_shardings=self._split)
-                lowered = program.lower(self.inputs, state, start, self.rows)
+            traced = self._traced.pop(updates, None) or self._trace(updates)
             options = compiler_options(self.platform, padded=self.arithmetic.padded)
-            self._compiled[updates] = lowered.compile(compiler_options=options)
+            with arithmetic(self.arithmetic):
+                self._compiled[updates] = traced.lower().compile(compiler_options=options)
         return self._compiled[updates]
+
+    def _trace(self, updates: int) -> Any:
+        def run(inputs: RunInputs, state: Any, start: Array, rows: Array) -> tuple[Any, Metrics]:
+            return train_window(self.algorithm, self.shapes, updates, inputs, state, start, rows)
+
+        fleet = self._over_runs(run, (0, 0, None, None))
+        state = jax.tree.map(
+            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=self._split),
+            self.state_shapes(),
+        )
+        start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
+        with arithmetic(self.arithmetic):
+            # Said, not inferred: the compiler forgets how an empty array was split, and the next window is refused.
+            program = jax.jit(fleet, donate_argnums=1, out_shardings=self._split)
+            return program.trace(self.inputs, state, start, self.rows)
+
+    def piece(self, window: int) -> int:
+        """How many of a window's updates are one call: all of them on an accelerator. A CPU may take minutes for them,
+        and between two calls progress is shown, a stop is heard and a checkpoint is written."""
+        if self.platform != "cpu":
+            return window
+        turns = cycle(self.algorithm, self.runs[0].config)
+        self._traced[window] = traced = self._trace(window)
+        most = MOST_OPERATIONS * window / operations(traced.jaxpr.jaxpr)
+        lengths = [length for length in range(turns, window + 1, turns) if window % length == 0]
+        piece = max((length for length in lengths if length <= most), default=turns)
+        if piece != window:
+            del self._traced[window]
+        return piece
 
     def _over_runs(self, function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
         """A function of one run as one of the fleet: each device has its own runs and asks no other."""

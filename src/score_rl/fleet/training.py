@@ -1,6 +1,7 @@
 """Training a fleet from wherever it stands to its end: windows, judgements, checkpoints, interruptions."""
 
 import dataclasses
+import math
 import shutil
 import signal
 import threading
@@ -37,6 +38,8 @@ from score_rl.fleet.store import Folder, MetricsWriter, Row
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
 WORTH_SAYING = 60.0  # seconds after which a user is told that training waits for evaluation
 SHARE_WORTH_SAYING = 0.2  # of them spent waiting
+CUT = "cut."  # before the names of what a checkpoint holds of a window that it cuts
+UPDATES = "updates of each piece"
 
 
 class StopRequest:
@@ -55,7 +58,7 @@ class StopRequest:
             if self.asked:
                 raise KeyboardInterrupt
             self.asked = True
-            console.print("Stopping after this window, with a checkpoint. Once more to stop at once.")
+            console.print("Stopping in a moment, with a checkpoint. Once more to stop at once.")
 
         before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -65,13 +68,31 @@ class StopRequest:
                 signal.signal(number, handler)
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """What one call of the program left behind: means over its updates, one for each run."""
+
+    updates: int
+    metrics: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
 class Window:
-    """What a window left behind, to be dealt with while the next one trains."""
+    """What was done since the last row of metrics, to be dealt with while training goes on."""
 
     step: int
-    metrics: dict[str, Any]
-    policies: Any | None  # set where a judgement is due
+    pieces: tuple[Piece, ...]
+    policies: Any | None = None  # set where a judgement is due
+    whole: bool = True  # else a row of metrics is not due yet
+
+    def means(self) -> dict[str, np.ndarray]:
+        """Over all updates, one for each run; in float64, so that it hardly matters how they were cut."""
+        pieces = [Piece(piece.updates, jax.device_get(piece.metrics)) for piece in self.pieces]
+        updates = [piece.updates for piece in pieces]
+        return {
+            name: np.average([np.asarray(piece.metrics[name], np.float64) for piece in pieces], axis=0, weights=updates)
+            for name in (pieces[0].metrics if pieces else ())
+        }
 
 
 class FleetTrainer:
@@ -97,6 +118,7 @@ class FleetTrainer:
         self.actor = FleetActor(self.program, spec)
         self.headline = self.program.algorithm.headline
         self.stages = FleetStages(self.program, number, spec, folder, writer, status, console, stop, quiet=quiet)
+        self.piece = spec.log_every  # updates in one call of the program; found when it is compiled
         self._judgements: deque[tuple[int, Future[list[Row]]]] = deque()
         self._said_what_judging_costs = False
         self._waited = 0.0  # seconds in which training stood still for a judgement
@@ -104,8 +126,8 @@ class FleetTrainer:
 
     # -- where to start ------------------------------------------------------------------------------------------
 
-    def start(self) -> tuple[int, Any]:
-        """The newest checkpoint that is whole, else the beginning."""
+    def start(self) -> tuple[int, Any, tuple[Piece, ...]]:
+        """The newest checkpoint that is whole, else the beginning; with the window that a stop has cut."""
         for path in checkpoints(self.folder.fleet(self.number)):
             try:
                 step, arrays, _ = load_checkpoint(path)
@@ -114,18 +136,18 @@ class FleetTrainer:
                 self.say(f"{path.name} is damaged ({error}); falling back to the checkpoint before it.")
                 path.unlink()
                 continue
-            return step, state
+            return step, state, _from_columns(_prefixed(arrays, CUT))
         if not self.program.algorithm.stages:
-            return 0, self.program.init()
+            return 0, self.program.init(), ()
         state = self.stages.run(self.program.init())
-        save_checkpoint(*self._checkpoint(0, state))
+        save_checkpoint(*self._checkpoint(0, state, ()))
         self.stages.clear()
-        return 0, state
+        return 0, state, ()
 
     # -- the loop ------------------------------------------------------------------------------------------------
 
     def train(self) -> None:
-        step, state = self.start()
+        step, state, begun = self.start()
         ids = [run.id for run in self.runs]
         measured = self.folder.rewind_metrics(ids, step, lambda name: not self.stages.measures(name))
         self.writer.reopen()
@@ -153,8 +175,8 @@ class FleetTrainer:
                 )
             try:
                 if step and step % self.spec.eval_every == 0 and not judged.issuperset(self._alive()):
-                    self._submit(Window(step, {}, self.program.policies(state)))
-                self._loop(step, state)
+                    self._submit(Window(step, (), self.program.policies(state)))
+                self._loop(step, state, begun)
             except BaseException:
                 self.actor.cancel()  # the judge's thread must not outlive a failure
                 raise
@@ -162,27 +184,32 @@ class FleetTrainer:
                 self._judge.shutdown()
                 self.actor.close()
 
-    def _loop(self, step: int, state: Any) -> None:
+    def _loop(self, step: int, state: Any, begun: tuple[Piece, ...]) -> None:
         window: Window | None = None
-        saved_at, length = time.monotonic(), self.spec.log_every
-        first = step
+        saved_at, first = time.monotonic(), step
         while step < self.spec.steps:
             if self.actor.training_waits and window is not None and window.policies is not None:
                 self._finish(window)
                 self._drain()
                 window = None
             began = time.perf_counter()
+            # A window that was cut elsewhere is gone on with in pieces that end where it does.
+            length = math.gcd(self.piece, self.spec.log_every - step % self.spec.log_every)
             state, metrics = self.program.advance(state, step, length)
             step += length
+            begun = (*begun, Piece(length, metrics))
+            whole = step % self.spec.log_every == 0
             due = step % self.spec.eval_every == 0 or step == self.spec.steps
             policies = self.program.policies(state) if due and self.actor.can_judge else None
             if window is not None:
                 self._finish(window)
-            window = Window(step, metrics, policies)
+            window = Window(step, begun, policies, whole)
+            if whole:
+                begun = ()
             if not self.runs_ahead or step == first + length:
                 self._wait_for(window)
             if step == first + length:
-                self._say_how_long(time.perf_counter() - began, step)
+                self._say_how_long(time.perf_counter() - began, length, step)
             last, stopping = step == self.spec.steps, self.stop.asked
             waited, busy = (time.monotonic() - saved_at) / 60, self._is_writing()
             if last or stopping or waited >= self.spec.checkpoint_minutes:
@@ -198,7 +225,7 @@ class FleetTrainer:
                 window = None
                 if last:
                     self._drain()
-                self._save(step, state)
+                self._save(step, state, begun)
                 if urgent:
                     self._written()
                 saved_at = time.monotonic()
@@ -222,11 +249,12 @@ class FleetTrainer:
 
     def _finish(self, window: Window) -> None:
         self._wait_for(window)
-        self._deal_with(window)
+        if window.whole:
+            self._deal_with(window)
 
     def _wait_for(self, window: Window) -> None:
         """Until it is done; meanwhile judgements are collected and signals are heard."""
-        leaves = jax.tree.leaves(window.metrics)
+        leaves = jax.tree.leaves(window.pieces[-1].metrics)
         while not all(leaf.is_ready() for leaf in leaves):
             self._collect()
             time.sleep(0.002)
@@ -235,7 +263,7 @@ class FleetTrainer:
 
     def _deal_with(self, window: Window) -> None:
         """Store a window's metrics, mark the runs that diverged, hand its policies to the judge."""
-        metrics = jax.device_get(window.metrics)
+        metrics = window.means()
         rows = []
         for place, run in enumerate(self.runs):
             entry = self.status["runs"][run.id]
@@ -316,16 +344,21 @@ class FleetTrainer:
 
     # -- storing -------------------------------------------------------------------------------------------------
 
-    def _checkpoint(self, step: int, state: Any) -> tuple[Path, int, dict[str, np.ndarray], dict[str, Any]]:
+    def _checkpoint(
+        self, step: int, state: Any, begun: tuple[Piece, ...]
+    ) -> tuple[Path, int, dict[str, np.ndarray], dict[str, Any]]:
         """On the host: where it goes, and what is in it."""
         arrays = to_arrays({"state": state, "treatment": self.program.inputs.treatment})
+        arrays |= {CUT + name: column for name, column in _to_columns(begun).items()}
         about = {"runs": [run.id for run in self.runs], "algorithm": self.program.algorithm.name}
         return self.folder.fleet(self.number), step, arrays, about
 
-    def _save(self, step: int, state: Any) -> None:
+    def _save(self, step: int, state: Any, begun: tuple[Piece, ...]) -> None:
         """Take a copy of the state now and write it while training goes on."""
         self._written()
-        self._writing = self._disk.submit(save_checkpoint, *self._checkpoint(step, state))
+        self._writing = self._disk.submit(save_checkpoint, *self._checkpoint(step, state, begun))
+        for run in self._alive():
+            self.status["runs"][run]["step"] = step
         self.folder.write_status(self.status)
 
     def _is_writing(self) -> bool:
@@ -351,7 +384,8 @@ class FleetTrainer:
             return
         began = time.perf_counter()
         self.say(f"Compiling one program for {_count(len(self.runs), 'run')} ...")
-        needed = self.program.memory(self.spec.log_every)
+        self.piece = self.program.piece(self.spec.log_every)
+        needed = self.program.memory(self.piece)
         compiled = time.perf_counter() - began
         device = self.program.mesh.devices.flat[0]
         available = total_memory(device) if self.memory_limit is None else self.memory_limit
@@ -373,12 +407,12 @@ class FleetTrainer:
             f"A checkpoint: {state / 2**20:.0f} MiB."
         )
 
-    def _say_how_long(self, window: float, step: int) -> None:
-        """The first window is the trial from which the rest is told."""
+    def _say_how_long(self, passed: float, updates: int, step: int) -> None:
+        """The first call is the trial from which the rest is told."""
         if step < self.spec.steps:
-            seconds = window * (self.spec.steps - step) / self.spec.log_every
+            seconds = passed * (self.spec.steps - step) / updates
             self.progress.note(
-                f"The first {self.spec.log_every:,} updates took {window:.1f} s: the other {self.spec.steps - step:,} "
+                f"The first {_count(updates, 'update')} took {passed:.1f} s: the other {self.spec.steps - step:,} "
                 f"will take about {duration(seconds)}, evaluation not counted."
             )
 
@@ -387,8 +421,23 @@ def _prefixed(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarra
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
+def _to_columns(pieces: tuple[Piece, ...]) -> dict[str, np.ndarray]:
+    if not pieces:
+        return {}
+    columns = {name: np.stack([jax.device_get(piece.metrics[name]) for piece in pieces]) for name in pieces[0].metrics}
+    return columns | {UPDATES: np.array([piece.updates for piece in pieces], np.int64)}
+
+
+def _from_columns(columns: dict[str, np.ndarray]) -> tuple[Piece, ...]:
+    numbers = columns.pop(UPDATES, np.array([], np.int64))
+    return tuple(
+        Piece(int(number), {name: column[place] for name, column in columns.items()})
+        for place, number in enumerate(numbers)
+    )
+
+
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _plain_shapes(program: FleetProgram) -> Any:
