@@ -244,7 +244,7 @@ def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic
         return Arithmetic(precision, padded=low and multiplies_bfloat16(), emulated=low)
     if precision == "float32":
         return Arithmetic(multiple=ALIGNED_WIDTH)
-    return Arithmetic(precision, Kernels(runs), tiles_for(runs), ALIGNED_WIDTH)
+    return Arithmetic(precision, Kernels(runs), tiles_for(runs), multiple=ALIGNED_WIDTH)
 
 
 class FleetProgram:

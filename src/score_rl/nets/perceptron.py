@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets import fused, layers, padded
+from score_rl.nets import fused, layers, padded, streamed
 from score_rl.nets.precision import chosen_arithmetic, product
 
 Activation = Callable[[Array], Array]
@@ -68,6 +68,8 @@ class Perceptron(eqx.Module):
         chosen = chosen_arithmetic()
         if chosen.kernels is not None and fused.fits(self.weights):
             return partial(fused.outputs, how=chosen.kernels.shape(self.weights[0].shape[0]))
+        if chosen.streamed is not None and streamed.fits(self.weights):
+            return partial(streamed.outputs, stream=chosen.streamed)
         if chosen.layers is not None and layers.fits(self.weights):
             return partial(layers.outputs, tiles=chosen.layers)
         return padded.scalars if chosen.padded and len(self.weights) > 1 else None

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import Tiles
+from score_rl.nets.streamed import Stream
 
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
@@ -26,6 +27,7 @@ class Arithmetic(NamedTuple):
     precision: Precision = "float32"
     kernels: Kernels | None = None  # where the kernels of `fused` are to be used, and in which shape
     layers: Tiles | None = None  # the same for the kernels of `layers`
+    streamed: Stream | None = None  # the same for those of `streamed`, which go first where they fit
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
     padded: bool = False  # critics in the form of `padded`: for CPUs that multiply bfloat16
     emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some

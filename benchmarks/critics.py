@@ -1,0 +1,222 @@
+"""An ensemble of critics on many rows: the kernels of `nets/layers.py` and `nets/streamed.py` in turns.
+
+    python benchmarks/critics.py                                        alone, the shapes of CQL, PBRL and SAC-N
+    python benchmarks/critics.py --ways layers streamed streamed:stored=True,sum_outputs=128,sums=64/8/3/264
+    python benchmarks/critics.py --shapes --methods cql:9 pbrl-prior:2  whole updates of fleets of so many runs
+
+A way is the name of a module and, after a colon, fields of its shape of work that differ from the default; a `Work` of
+`streamed` is written rows/warps/stages/together. Alone, a call is the gradient by the parameters (`grad`), by the
+input (`input`) or the output (`value`); with `--trace` the time of each kernel is listed too. Without a GPU the
+kernels run in Pallas's interpreter, which tells whether they work and nothing about their speed.
+"""
+
+import ast
+import gzip
+import json
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import tyro
+from jaxtyping import Array
+from rich.console import Console
+from timing import ACTION, OBSERVATION, Clock, Engine, Results, TakesTurns, in_turns, median
+
+import score_rl.fleet.program as fleet_program
+from score_rl.nets.layers import Tiles, tiles_for
+from score_rl.nets.perceptron import Perceptron
+from score_rl.nets.precision import Arithmetic, arithmetic
+from score_rl.nets.streamed import Stream, Work
+
+Mode = Literal["grad", "input", "value"]
+CONSOLE = Console(highlight=False)
+
+
+@dataclass(frozen=True)
+class Arguments:
+    ways: tuple[str, ...] = ("layers", "streamed")
+    """What takes turns."""
+    shapes: tuple[str, ...] = ("9/2/7936", "2/10/5120", "2/500/256")
+    """runs/critics/rows of what is timed alone."""
+    modes: tuple[Mode, ...] = ("grad", "value")
+    """What is timed alone."""
+    hidden: tuple[int, ...] = (256, 256, 256)
+    """Hidden widths, alone."""
+    methods: tuple[str, ...] = ()
+    """METHOD:RUNS of which whole updates are timed."""
+    rounds: int = 5
+    """How often all take their turn; the median counts."""
+    seconds: float = 1.0
+    """About how long a turn of whole updates is."""
+    calls: int = 200
+    """Calls in a turn, alone."""
+    trace: bool = False
+    """List the time of each kernel, alone."""
+    limit: float = 540.0
+    """Seconds after which nothing new is begun."""
+    out: Path | None = None
+    """The JSON file to merge the figures into."""
+
+
+def say(message: str) -> None:
+    CONSOLE.print(message, soft_wrap=True)
+
+
+def chosen(way: str, runs: int) -> Arithmetic:
+    """The arithmetic that a way stands for."""
+    interpret = jax.default_backend() != "gpu"
+    name, _, fields = way.partition(":")
+    if name not in ("layers", "streamed"):
+        raise SystemExit(f"a way is layers or streamed, not {name!r}")
+    given: dict[str, Any] = {}
+    for field in filter(None, fields.split(",")):
+        key, _, value = field.partition("=")
+        given[key] = Work(*map(int, value.split("/"))) if "/" in value else ast.literal_eval(value)
+    tiles: Tiles = tiles_for(runs)._replace(interpret=interpret, **(given if name == "layers" else {}))
+    streamed = Stream(runs=runs, interpret=interpret, **given) if name == "streamed" else None
+    return Arithmetic("bfloat16", layers=tiles, streamed=streamed)
+
+
+class Alone:
+    """Calls of the ensembles of a fleet, dozens in one program, one after the other."""
+
+    TOGETHER = 20  # calls in a program
+
+    def __init__(self, way: str, shape: str, mode: Mode, asked: Arguments) -> None:
+        self.name = way
+        runs, members, rows = map(int, shape.split("/"))
+        sizes = (OBSERVATION + ACTION, *asked.hidden, 1)
+        keys = jax.random.split(jax.random.key(0), runs)
+        self._nets = jax.vmap(lambda key: Perceptron.init(key, sizes, members=members))(keys)
+        self._x = jax.random.normal(jax.random.key(1), (runs, rows, sizes[0]))
+        self._together = self.TOGETHER if jax.default_backend() == "gpu" else 1
+        self._times = max(1, asked.calls // self._together)
+        choice = chosen(way, runs)
+
+        def one(net: Perceptron, x: Array) -> Any:
+            with arithmetic(choice):
+                if mode == "value":
+                    return net.scalars(x)
+                return jax.grad(lambda net, x: (net.scalars(x) ** 2).sum(), argnums=int(mode == "input"))(net, x)
+
+        def calls(nets: Perceptron, x: Array) -> Array:
+            def step(x: Array, _: None) -> tuple[Array, None]:
+                result = jax.vmap(one)(nets, x)  # the next call waits for every part of it
+                return x + 1e-9 * sum(leaf.reshape(-1)[0] for leaf in jax.tree.leaves(result)), None
+
+            return jax.lax.scan(step, x, length=self._together)[0]
+
+        self._calls = jax.jit(calls).lower(self._nets, self._x).compile()
+        jax.block_until_ready(self._calls(self._nets, self._x))
+
+    def turn(self) -> float:
+        began = time.perf_counter()
+        for _ in range(self._times):
+            self._x = self._calls(self._nets, self._x)
+        jax.block_until_ready(self._x)
+        return self._times * self._together / (time.perf_counter() - began)
+
+    def kernels(self) -> dict[str, float]:
+        """Mean µs of each kernel in a call, by its name."""
+        with tempfile.TemporaryDirectory() as folder:
+            with jax.profiler.trace(folder):
+                jax.block_until_ready(self._calls(self._nets, self._x))
+            return {name: total / self._together for name, total in _durations(Path(folder)).items()}
+
+
+def _durations(folder: Path) -> dict[str, float]:
+    """µs by name of what ran on the GPU while it was traced."""
+    totals: dict[str, float] = defaultdict(float)
+    for path in folder.rglob("*.trace.json.gz"):
+        events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+        of_gpu = {e["pid"] for e in events if e.get("name") == "process_name" and "GPU" in e["args"]["name"]}
+        streams = {
+            (e["pid"], e["tid"])
+            for e in events
+            if e.get("name") == "thread_name" and e["pid"] in of_gpu and e["args"]["name"].startswith("Stream")
+        }
+        for event in events:
+            if event.get("ph") == "X" and (event["pid"], event["tid"]) in streams:
+                totals[event["name"]] += event["dur"]
+    return totals
+
+
+@contextmanager
+def fleets_with(way: str) -> Iterator[None]:
+    """Programs made inside take a way's kernels where the usual choice has those of `layers`."""
+    usual = fleet_program.arithmetic_for
+
+    def instead(precision: Any, platform: str, runs: int) -> Arithmetic:
+        own = usual(precision, platform, runs)
+        if own.layers is None:
+            return own
+        other = chosen(way, runs)
+        return own._replace(layers=other.layers, streamed=other.streamed)
+
+    fleet_program.arithmetic_for = instead
+    try:
+        yield
+    finally:
+        fleet_program.arithmetic_for = usual
+
+
+def _whole(way: str, method: str, runs: int, asked: Arguments) -> Engine:
+    with fleets_with(way):
+        return Engine(method, runs, asked.seconds, name=way)
+
+
+def _compare(
+    title: str, makers: list[Callable[[], TakesTurns]], scale: int, unit: str, asked: Arguments, results: Results
+) -> list[TakesTurns]:
+    contestants: list[TakesTurns] = []
+    for way, maker in zip(asked.ways, makers, strict=True):
+        try:
+            contestants.append(maker())
+        except jax.errors.JaxRuntimeError as error:  # a shape that the device has no room for
+            say(f"{title}: {way} cannot be compiled: {str(error)[:300]}")
+    if not contestants:
+        return []
+    rates = in_turns(contestants, asked.rounds, Clock(asked.limit).over)
+    first = rates[0][1]
+    figures = {}
+    for name, of_rounds in rates:
+        micros = 1e6 * scale / median(of_rounds)
+        ratio = median([one / other for one, other in zip(of_rounds, first, strict=True)])
+        figures[name] = {"microseconds": micros, "ratio": ratio, "rounds": of_rounds}
+        say(f"{title}: {name}: {micros:,.1f} µs {unit}, {ratio:.2f}×")
+    results.keep("critics", figures, title)
+    return contestants
+
+
+def main(asked: Arguments) -> None:
+    results, clock = Results(asked.out), Clock(asked.limit)
+    device = jax.local_devices()[0]
+    say(f"{device.device_kind} ({device.platform}), code {results.stamp()['code'][:12]}")
+    for shape in asked.shapes:
+        for mode in asked.modes:
+            if clock.over():
+                say(f"no time left for {shape} {mode}")
+                continue
+            makers: list[Callable[[], TakesTurns]] = [partial(Alone, way, shape, mode, asked) for way in asked.ways]
+            for one in _compare(f"{shape} {mode}", makers, 1, "a call", asked, results):
+                if asked.trace and isinstance(one, Alone):
+                    for name, micros in sorted(one.kernels().items(), key=lambda item: -item[1]):
+                        say(f"    {one.name}: {micros:8.1f} µs {name[:90]}")
+    for method in asked.methods:
+        name, _, number = method.partition(":")
+        if clock.over():
+            say(f"no time left for {method}")
+            continue
+        makers = [partial(_whole, way, name, int(number or 1), asked) for way in asked.ways]
+        _compare(f"{method} update", makers, int(number or 1), "an update of all", asked, results)
+
+
+if __name__ == "__main__":
+    main(tyro.cli(Arguments, description=__doc__))
