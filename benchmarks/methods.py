@@ -22,6 +22,7 @@ import tyro
 from keep import TASKS, draw, keep, summarise, trained
 
 import score_rl
+from score_rl.data.catalogue import load_dataset
 from score_rl.data.collect import recollect
 from score_rl.data.replica import KINDS
 
@@ -44,6 +45,8 @@ class Arguments:
     """Time between checkpoints."""
     episodes: int = 100
     """Fresh ones that the last policies are judged in at the end; 0 leaves that out."""
+    collect: bool = False
+    """Only collect the data of the jobs."""
     paper: Path | None = None
     """The paper's table (dataset, algorithm, mean, std), to draw its value beside the curves."""
 
@@ -99,6 +102,12 @@ def _value(text: str) -> Any:
         return text  # a word
 
 
+def collect(asked: Arguments) -> None:
+    """Have every job's data at hand, for processes that train at the same time."""
+    for name in dict.fromkeys(name for job in asked.jobs for name in chosen(job.split(":")[3])):
+        load_dataset(source(name, asked.sources, asked.out, asked.transitions), transitions=asked.transitions)
+
+
 def run(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
     """The job's experiment, and how long this call took for it."""
     method, steps, seeds, data = job.split(":")
@@ -122,6 +131,9 @@ def run(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
 def main(asked: Arguments) -> None:
     began = time.perf_counter()
     asked.out.mkdir(parents=True, exist_ok=True)
+    if asked.collect:
+        collect(asked)
+        return
     for job in asked.jobs:
         if time.perf_counter() - began > asked.seconds:
             print(f"no time left for {job}", flush=True)

@@ -37,3 +37,12 @@ def test_a_job_is_kept_and_read_by_the_report(tmp_path):
     assert {(run.algorithm, run.dataset, run.seed) for run in runs} == {
         ("bc", f"replica:hopper-{kind}", seed) for kind in ("random", "expert") for seed in (0, 1)
     }
+
+
+def test_data_can_be_collected_before_anything_is_trained(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
+    jobs = ("bc:40:2:hopper-random+hopper-expert", "iql:40:1:hopper-expert")
+    methods.main(methods.Arguments(tmp_path, tmp_path / "out", jobs, transitions=1_000, collect=True))
+    recorded = sorted(path.name for path in (tmp_path / "cache").rglob("*.hdf5"))
+    assert len(recorded) == 2
+    assert not any((tmp_path / "out").iterdir())
