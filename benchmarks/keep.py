@@ -22,14 +22,17 @@ def trained(
     return score_rl.train(datasets, steps=steps, eval_every=steps // evaluations, out=folder, **options)
 
 
-def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str, Any]:
-    """Per data set, normalised scores of the last policies: as evaluated in training, and in fresh episodes if any."""
+def summarise(experiment: score_rl.Experiment, episodes: int = 100, reached: int | None = None) -> dict[str, Any]:
+    """Per data set, normalised scores of the last policies: as evaluated in training, and in fresh episodes if any.
+
+    What was stopped is summarised as what it was after `reached` updates, at which every run was judged.
+    """
     metrics = experiment.metrics
     results: dict[str, Any] = {}
     for dataset, about in experiment.about["datasets"].items():
         runs = [run for run in experiment if run.dataset == dataset]
         ended = [run for run in runs if run.status["state"] != "diverged"]
-        last = [float(metrics.of(run.id).curve("evaluation/score")[1][-1]) for run in ended]
+        last = [_score(metrics.of(run.id).curve("evaluation/score"), reached) for run in ended]
         results[dataset] = {
             "config": next(run["config"] for run in experiment.about["runs"] if run["dataset"] == dataset),
             "behaviour_score": about["behaviour_score"],
@@ -49,15 +52,29 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100) -> dict[str,
                 f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,
             }
     request = experiment.about["request"]
+    shown = request | {"datasets": [Path(name).name for name in request["datasets"]]}
+    if reached is not None:
+        shown |= {"steps": reached, "steps_asked_for": request["steps"]}
     return {
-        "request": request | {"datasets": [Path(name).name for name in request["datasets"]]},
+        "request": shown,
         "config": experiment.about["runs"][0]["config"],
         "results": results,
         "provenance": experiment.about["provenance"],
     }
 
 
-def keep(experiment: score_rl.Experiment, summary: dict[str, Any], folder: Path, names: tuple[str, ...]) -> None:
+def _score(curve: tuple[np.ndarray, np.ndarray], step: int | None) -> float:
+    steps, scores = curve
+    return float(scores[-1 if step is None else list(steps).index(step)])
+
+
+def keep(
+    experiment: score_rl.Experiment,
+    summary: dict[str, Any],
+    folder: Path,
+    names: tuple[str, ...],
+    reached: int | None = None,
+) -> None:
     """`summary.json`, and `curves.csv` with the metrics called `names` on the grid of the evaluations."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")
@@ -68,7 +85,7 @@ def keep(experiment: score_rl.Experiment, summary: dict[str, Any], folder: Path,
         rows.writerows(
             (runs[row.run].dataset, runs[row.run].seed, row.step, row.name, f"{row.value:.6g}")
             for row in experiment.metrics
-            if row.name in names and row.step % grid == 0
+            if row.name in names and row.step % grid == 0 and row.step <= (reached or row.step)
         )
 
 

@@ -7,11 +7,12 @@ A job is METHOD:UPDATES:SEEDS:DATA, where METHOD may have settings after it (td3
 soon as it ends, and again when its last policies have been judged in fresh episodes. DATA is `table` (all fifteen),
 `medium` (the three), or names with + between them. Medium data are collected anew with the policies inside D4RL's
 *_medium-v2.hdf5, which the folder of the sources holds, whole or as excerpts; random data are uniform; all others are
-replicas. What was interrupted goes on when it is called again.
+replicas. What was interrupted goes on when it is called again; until then what it had reached is kept as a shorter run.
 """
 
 import csv
 import json
+import math
 import re
 import time
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ import score_rl
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.collect import recollect
 from score_rl.data.replica import KINDS
+from score_rl.errors import Stopped
 
 
 @dataclass(frozen=True)
@@ -138,24 +140,46 @@ def main(asked: Arguments) -> None:
         if time.perf_counter() - began > asked.seconds:
             print(f"no time left for {job}", flush=True)
             continue
-        experiment, seconds = run(asked, job)
+        try:
+            experiment, seconds = run(asked, job)
+        except Stopped as stopped:
+            keep_what_was_reached(asked, job)
+            raise SystemExit(f"{job}: {stopped}") from None
         for episodes in dict.fromkeys((0, asked.episodes)):
             summary = kept(asked, job, experiment, episodes, seconds)
         shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}
         print(f"{job}: {json.dumps(shown)} in {seconds:.0f} s", flush=True)
 
 
-def kept(asked: Arguments, job: str, experiment: score_rl.Experiment, episodes: int, seconds: float) -> dict[str, Any]:
+def keep_what_was_reached(asked: Arguments, job: str) -> None:
+    """Until it goes on, an interrupted job is a shorter one: all runs up to where each of them was judged."""
+    experiment = score_rl.load(asked.out / spelled(job))
+    metrics = experiment.metrics
+    running = [run for run in experiment if run.status.get("state") != "diverged"]
+    judged = [metrics.of(run.id).curve("evaluation/score")[0] for run in running]
+    reached = min((int(steps[-1]) if len(steps) else 0 for steps in judged), default=0)
+    if reached:
+        kept(asked, job, experiment, 0, math.nan, reached)
+
+
+def kept(
+    asked: Arguments,
+    job: str,
+    experiment: score_rl.Experiment,
+    episodes: int,
+    seconds: float,
+    reached: int | None = None,
+) -> dict[str, Any]:
     title = experiment[0].algorithm.title
     cells = paper_cells(asked.paper, title)
-    summary = summarise(experiment, episodes) | {
+    summary = summarise(experiment, episodes, reached) | {
         "what": f"{title}, last policy, normalised score in percent",
         "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
-        "seconds_of_the_last_call": seconds,
+        "seconds_of_the_last_call": None if math.isnan(seconds) else seconds,
     }
     folder = asked.out / "results" / spelled(job)
     names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))
-    keep(experiment, summary, folder, names)
+    keep(experiment, summary, folder, names, reached)
     draw(folder, title, tuple((n, n.split("/")[1]) for n in names), cells)
     return summary
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import methods
 import pytest
 
+from score_rl.errors import Stopped
 from score_rl.report.grouping import gather
 
 
@@ -46,3 +47,44 @@ def test_data_can_be_collected_before_anything_is_trained(tmp_path, monkeypatch)
     recorded = sorted(path.name for path in (tmp_path / "cache").rglob("*.hdf5"))
     assert len(recorded) == 2
     assert not any((tmp_path / "out").iterdir())
+
+
+def test_what_was_stopped_is_kept_as_the_shorter_run_it_was(tmp_path, monkeypatch):
+    """Two seeds, of which one was judged twice and the other once."""
+    monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
+    job = "bc:40:2:hopper-random"
+    asked = methods.Arguments(tmp_path, tmp_path, (job,), transitions=1_000, evaluations=2)
+    experiment, _ = methods.run(asked, job)
+    stored = tmp_path / methods.spelled(job) / "metrics.csv"
+    lines = stored.read_text().splitlines(keepends=True)
+    late = [line for line in lines if "seed=1" in line and ",40,evaluation/" in line]
+    stored.write_text("".join(line for line in lines if line not in late))
+    assert late
+
+    def stopped(asked, job):
+        raise Stopped("stopped at update 40 with a checkpoint")
+
+    monkeypatch.setattr(methods, "run", stopped)
+    with pytest.raises(SystemExit, match="bc:40:2:hopper-random: stopped at update 40"):
+        methods.main(asked)
+    folder = tmp_path / "results" / methods.spelled(job)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["request"]["steps"], summary["request"]["steps_asked_for"]) == (20, 40)
+    scores = [experiment.metrics.of(run.id).curve("evaluation/score")[1][0] for run in experiment]
+    assert summary["results"]["replica:hopper-random"]["last_policies"] == pytest.approx(scores)
+    curves = (folder / "curves.csv").read_text()
+    assert ",20,evaluation/score," in curves
+    assert ",40," not in curves
+    assert {run.steps for run in gather([folder])} == {20}
+
+
+def test_what_was_stopped_before_it_was_judged_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
+    job = "bc:40:1:hopper-random"
+    asked = methods.Arguments(tmp_path, tmp_path, (job,), transitions=1_000, evaluations=2)
+    methods.run(asked, job)
+    stored = tmp_path / methods.spelled(job) / "metrics.csv"
+    lines = stored.read_text().splitlines(keepends=True)
+    stored.write_text("".join(line for line in lines if "evaluation/" not in line))
+    methods.keep_what_was_reached(asked, job)
+    assert not (tmp_path / "results").exists()
