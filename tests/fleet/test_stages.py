@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -17,9 +18,11 @@ from score_rl.algorithms.algorithm import Algorithm, config, cycle, setting
 from score_rl.algorithms.model_fitting import hold_out, scrambled, spared
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.errors import InputError, Stopped
+from score_rl.fleet import program as fleet_program
 from score_rl.fleet import stages
-from score_rl.fleet.checkpoint import checkpoints
-from score_rl.fleet.program import FleetProgram
+from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
+from score_rl.fleet.program import FleetProgram, StageProgram
+from score_rl.fleet.progress import TrainingProgress
 from score_rl.fleet.spec import Run
 from tests.fleet.conftest import recording
 
@@ -193,13 +196,17 @@ def test_stages_and_refreshes_are_sharded_over_devices():
         import jax, numpy as np
         from score_rl.fleet.program import FleetProgram
         from tests.fleet.conftest import recording
-        from tests.fleet.test_stages import mopo_run
+        from tests.fleet.test_stages import epoch_in_pieces, mopo_run
         assert len(jax.devices()) == 2
         runs, states = [mopo_run(recording(), seed) for seed in range(3)], []
         for devices in (jax.devices(), jax.devices()[:1]):
             program = FleetProgram(runs, devices)
             stage = program.stage(0)
-            fit, _ = stage.epoch(stage.init(), np.ones(program.width, bool), 0)
+            active = np.ones(program.width, bool)
+            fit, _ = stage.epoch(stage.init(), active, 0)
+            pieces, _ = epoch_in_pieces(stage, stage.init(), active, 0, 10)
+            for a, b in zip(*map(jax.tree.leaves, jax.device_get((fit, pieces)))):
+                np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
             state = stage.absorb(program.init(), stage.result(fit))
             state, _ = program.advance(state, 0, 10)
             assert len(state.step.sharding.device_set) == len(devices)
@@ -212,6 +219,76 @@ def test_stages_and_refreshes_are_sharded_over_devices():
     environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": "."}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "equal", done.stderr
+
+
+# -- epochs in pieces --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mopo", "morel"])
+def test_a_stage_is_compiled_once(name):
+    """An update leaves every array with the type it has at first."""
+    algorithm = get_algorithm(name)
+    fleet = FleetProgram([Run("one", algorithm, recording(), 0, algorithm.Config())])
+    for number in range(len(algorithm.stages)):
+        stage = fleet.stage(number)
+        count = jax.ShapeDtypeStruct((), jnp.int32)
+        before = stage.state_shapes()
+        for after in (
+            jax.eval_shape(stage._part, fleet.inputs, before, stage.begun_shapes(), *(count,) * 3, fleet.rows)[0],
+            jax.eval_shape(stage._epoch, fleet.inputs, before, jnp.ones(1, bool), count, fleet.rows)[0],
+        ):
+            for old, new in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
+                assert (old.shape, old.dtype, old.weak_type) == (new.shape, new.dtype, new.weak_type)
+
+
+def epoch_in_pieces(program, state, active, epoch, piece):
+    begun = program.begin(state, active)
+    updates = np.asarray(begun.updates).max()
+    for first in range(0, updates, piece):
+        state, begun = program.part(state, begun, epoch, first, min(first + piece, updates))
+    return program.end(state, begun, active)
+
+
+def test_pieces_of_an_epoch_change_nothing():
+    """Data of two lengths, a run that is not active and one that is done."""
+    data = [recording("one"), recording("two", rows=300, seed=1)]
+    program = FleetProgram([mopo_run(dataset, seed) for dataset in data for seed in (0, 1)]).stage(0)
+    active, found = np.array([True, False, True, True]), {}
+    for piece in (1, 7, 16, 100, None):  # epochs of 29 and 16 updates
+        state, told = program.init(), []
+        state = state._replace(stale=program.program.put(np.array([0, 0, 0, 5], np.int32)))
+        for epoch in range(3):
+            if piece is None:
+                state, metrics = program.epoch(state, active, epoch)
+            else:
+                state, metrics = epoch_in_pieces(program, state, active, epoch, piece)
+            told.append(jax.device_get(metrics))
+        found[piece] = jax.device_get(state), told
+    for piece in (1, 7, 16):
+        jax.tree.map(np.testing.assert_array_equal, found[piece], found[100])
+    # But for roundings: the program of a whole epoch is another.
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5), found[None], found[100])
+    state, told = found[7]
+    assert [epoch["working"].tolist() for epoch in told] == [[True, False, True, False]] * 3
+    first = jax.device_get(program.init())
+    for old, new in zip(jax.tree.leaves(first.networks), jax.tree.leaves(state.networks), strict=True):
+        np.testing.assert_array_equal(old[[1, 3]], new[[1, 3]])
+        assert (old[[0, 2]] != new[[0, 2]]).any(axis=tuple(range(1, old.ndim))).all()
+    assert program._part._cache_size() == 1
+
+
+def test_more_work_smaller_pieces(monkeypatch):
+    def piece(**settings):
+        return FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]).stage(0).piece
+
+    monkeypatch.setattr(fleet_program, "MOST_OPERATIONS", 1e8)
+    few, more = piece(batch_size=64), piece(batch_size=16)
+    assert 1 < 2 * few < more < 8 * few
+    monkeypatch.setattr(fleet_program, "MOST_OPERATIONS", 1)
+    assert piece() == 1
+    on_a_gpu = FleetProgram([mopo_run(recording(), 0)])
+    on_a_gpu.platform = "gpu"
+    assert on_a_gpu.stage(0).piece is None
 
 
 # -- stages in an experiment ------------------------------------------------------------------------------------------
@@ -303,3 +380,52 @@ def test_an_interrupted_stage_goes_on_to_the_same_bits(train, tmp_path, monkeypa
         path.unlink()
     same(undisturbed, score_rl.resume(tmp_path / "interrupted", tensorboard=False))
     assert measured(undisturbed) == measured(resumed)
+
+
+@pytest.mark.parametrize(
+    ("how", "afterwards"),
+    [
+        ("asked", 50),
+        pytest.param("killed", 50, marks=pytest.mark.slow),
+        pytest.param("asked", 70, marks=pytest.mark.slow),
+        pytest.param("asked", None, marks=pytest.mark.slow),  # gone on with where epochs are not cut
+    ],
+)
+def test_a_stop_within_an_epoch_loses_nothing(train, tmp_path, monkeypatch, how, afterwards):
+    """One of two runs comes from the cache; epochs have 185 updates."""
+    train("other", seeds=(1,))
+    kept = set((tmp_path / "cache").rglob("*.safetensors"))
+    undisturbed = train("undisturbed")
+    for path in set((tmp_path / "cache").rglob("*.safetensors")) - kept:
+        path.unlink()
+    shown, part, advance = [], stages.FleetStages._part, TrainingProgress.advance
+
+    def interrupt(self, program, epoch, *rest):
+        state, cut, metrics = part(self, program, epoch, *rest)
+        if cut is not None and (epoch, cut.done) == (2, 100):
+            self.stop.asked = True
+            if how == "killed":
+                raise KeyboardInterrupt
+        return state, cut, metrics
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StageProgram, "piece", 50)
+        patched.setattr(TrainingProgress, "advance", lambda self, done: (shown.append(done), advance(self, done)))
+        patched.setattr(stages.FleetStages, "_part", interrupt)
+        message = "stopped at update 100 of 185 in epoch 3 of the stage 'dynamics' with a checkpoint"
+        with pytest.raises(Stopped if how == "asked" else KeyboardInterrupt) as raised:
+            train("interrupted")
+        assert how == "killed" or message in str(raised.value)
+    ends = [epoch + done / 185 for epoch in range(3) for done in (50, 100, 150, 185)]
+    np.testing.assert_allclose(shown, ends[: 10 if how == "asked" else 9])
+    newest = checkpoints(tmp_path / "interrupted" / "fleet-0" / "stage-dynamics")[0]
+    assert load_checkpoint(newest)[1]["done"] == (100 if how == "asked" else 50)
+    assert {row.step for row in score_rl.load(tmp_path / "interrupted").metrics} == {1, 2}
+    monkeypatch.setattr(StageProgram, "piece", afterwards)
+    resumed = score_rl.resume(tmp_path / "interrupted", tensorboard=False)
+    if afterwards is not None:
+        same(undisturbed, resumed)
+        assert measured(undisturbed) == measured(resumed)
+    else:
+        for a, b in zip(states(undisturbed), states(resumed), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)

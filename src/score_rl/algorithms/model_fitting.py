@@ -102,7 +102,7 @@ def fitting_stage(
             shared=shared,
             optimiser=adam_init((networks, shared)),
             best=networks,
-            errors=jnp.full(members(config), WORST),
+            errors=jnp.full(members(config), WORST, float),
             stale=jnp.zeros((), jnp.int32),
             held_out=hold_out(hold_key, data.length, config.held_out),
             resampling=jax.random.bits(resample_key, (members(config),), jnp.uint32),

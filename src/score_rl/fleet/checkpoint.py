@@ -17,6 +17,7 @@ from safetensors.numpy import save
 from score_rl.errors import InputError
 
 KEEP = 2  # the newest, and the one before in case the newest is damaged
+CUT = "cut."  # before the names of what a checkpoint holds of a window, or of a stage's epoch, that it cuts
 
 
 class DamagedError(Exception):
@@ -72,6 +73,11 @@ def from_arrays(arrays: Mapping[str, np.ndarray], shapes: Any) -> Any:
         return array
 
     return jax.tree_util.tree_map_with_path(restore, shapes)
+
+
+def prefixed(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Those whose names begin so, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _is_key(leaf: Any) -> bool:

@@ -25,7 +25,7 @@ class TrainingProgress:
         console: Console,
         title: str,
         steps: int,
-        done: int,
+        done: float,
         runs: int,
         *,
         quiet: bool = False,
@@ -49,7 +49,7 @@ class TrainingProgress:
             console=console,
             disable=not self.live,
         )
-        self._task = self._bar.add_task(title, total=steps, completed=done, rate="", facts="")
+        self._task = self._bar.add_task(title, total=steps, completed=int(done), rate="", facts="")
 
     def __enter__(self) -> "TrainingProgress":
         self._bar.start()
@@ -72,11 +72,13 @@ class TrainingProgress:
         """Since this process began."""
         return time.perf_counter() - self.start
 
-    def advance(self, done: int) -> None:
+    def advance(self, done: float) -> None:
+        """A fraction counts for the time left; whole numbers are shown."""
         self.done = done
         self._show()
 
     def say(self, facts: Mapping[str, str]) -> None:
+        """What is worth a place beside the bar; an empty value hides it, and its place is kept."""
         self._facts |= facts
         self._show()
 
@@ -87,7 +89,7 @@ class TrainingProgress:
 
     def _show(self) -> None:
         if self.live:
-            facts = "  ".join(f"{name} {value}" for name, value in self._facts.items())
+            facts = "  ".join(self._shown())
             self._bar.update(self._task, completed=self.done, rate=self._rate_text(), facts=facts)
         elif time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES:
             self._line()
@@ -97,12 +99,15 @@ class TrainingProgress:
             return
         self._last_line = time.perf_counter()
         left = (self.steps - self.done) / self.rate if self.rate else float("inf")
-        facts = ", ".join(f"{name} {value}" for name, value in self._facts.items())
+        facts = ", ".join(self._shown())
         self.console.print(
-            f"{self.title}: {self.done:,} of {self.steps:,} {self.unit}, {self._rate_text()}, "
+            f"{self.title}: {int(self.done):,} of {self.steps:,} {self.unit}, {self._rate_text()}, "
             f"{duration(left)} left{', ' + facts if facts else ''}",
             highlight=False,
         )
+
+    def _shown(self) -> list[str]:
+        return [f"{name} {value}" for name, value in self._facts.items() if value]
 
     def _rate_text(self) -> str:
         if not self.rate:

@@ -8,10 +8,12 @@ the seed. What a run takes from the cache is settled when its stage begins and s
 gives the same run whatever happens to the cache in between.
 """
 
+import dataclasses
 import hashlib
 import json
 import shutil
 import time
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,19 +21,21 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from score_rl.algorithms.algorithm import Stage
+from score_rl.algorithms.algorithm import Metrics, Stage
 from score_rl.data.storage import cache_folder, writable
 from score_rl.errors import InputError, Stopped
 from score_rl.fleet.checkpoint import (
+    CUT,
     DamagedError,
     checkpoints,
     from_arrays,
     load_checkpoint,
+    prefixed,
     save_checkpoint,
     to_arrays,
     write_arrays,
 )
-from score_rl.fleet.program import FleetProgram, StageProgram
+from score_rl.fleet.program import Begun, FleetProgram, StageProgram
 from score_rl.fleet.progress import TrainingProgress
 from score_rl.fleet.spec import ExperimentSpec, Run
 from score_rl.fleet.store import Folder, MetricsWriter, Row
@@ -40,6 +44,28 @@ if TYPE_CHECKING:
     from score_rl.fleet.training import StopRequest
 
 FORMAT = 1  # to be raised whenever a stage would come to something else from the same settings
+DONE = "done"  # how many updates, in a checkpoint that cuts an epoch
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """An epoch of which some updates are done."""
+
+    done: int  # updates
+    begun: Begun
+
+    @cached_property
+    def updates(self) -> int:
+        """Of the run that has most in this epoch."""
+        return int(jax.device_get(self.begun.updates).max())
+
+    @property
+    def share(self) -> float:
+        return self.done / self.updates
+
+    @property
+    def place(self) -> str:
+        return f"{self.done:,} of {self.updates:,}"
 
 
 def cache_key(run: Run, stage: Stage) -> str:
@@ -97,17 +123,18 @@ class FleetStages:
     def _train(self, program: StageProgram) -> Any:
         """What the stage came to, for every run."""
         stage, runs = program.stage, self.program.runs
-        epoch, state, given, active = self._start(program)
+        epoch, cut, state, given, active = self._start(program)
         ids = [run.id for run in runs]
         self.folder.rewind_metrics(ids, epoch, lambda name: name.startswith(f"{stage.name}/"))
         self.writer.reopen()
         most = stage.epochs(runs[0].config)
         if active.any():
             title = f"{stage.name} of {runs[0].id if len(runs) == 1 else f'fleet {self.number}'}"
+            begun = epoch + cut.share if cut else epoch
             with TrainingProgress(
-                self.console, title, most, epoch, len(runs), quiet=self.quiet, unit="epochs"
+                self.console, title, most, begun, len(runs), quiet=self.quiet, unit="epochs"
             ) as progress:
-                state = self._epochs(program, progress, epoch, state, given, active)
+                state = self._epochs(program, progress, epoch, cut, state, given, active)
         result = jax.tree.map(
             lambda new, old: np.where(active.reshape(-1, *(1,) * (new.ndim - 1)), new, old),
             jax.device_get(program.result(state)),
@@ -119,31 +146,57 @@ class FleetStages:
         return self.program.put(result)
 
     def _epochs(
-        self, program: StageProgram, progress: TrainingProgress, epoch: int, state: Any, given: Any, active: np.ndarray
+        self,
+        program: StageProgram,
+        progress: TrainingProgress,
+        epoch: int,
+        cut: Cut | None,
+        state: Any,
+        given: Any,
+        active: np.ndarray,
     ) -> Any:
         stage, most, saved_at = program.stage, program.stage.epochs(self.program.runs[0].config), time.monotonic()
         while epoch < most:
-            state, metrics = program.epoch(state, active, epoch)
-            while not all(leaf.is_ready() for leaf in jax.tree.leaves(metrics)):
-                time.sleep(0.002)  # in slices, so that Ctrl-C is heard
-            epoch += 1
-            measured = jax.device_get(metrics)
-            working, done = measured.pop("working"), measured.pop("done")
-            self._write(stage, epoch, measured, working, progress)
-            progress.advance(epoch)
-            last = bool(done.all()) or epoch == most
+            if cut is None and program.piece is None:
+                state, metrics = program.epoch(state, active, epoch)
+            else:
+                state, cut, metrics = self._part(program, epoch, cut, state, active)
+            _wait_for(metrics)
+            last = False
+            if cut is None:
+                epoch += 1
+                measured = jax.device_get(metrics)
+                working, done = measured.pop("working"), measured.pop("done")
+                self._write(stage, epoch, measured, working, progress)
+                last = bool(done.all()) or epoch == most
+            progress.say({"update": cut.place if cut else ""})
+            progress.advance(epoch + cut.share if cut else epoch)
             waited = (time.monotonic() - saved_at) / 60
             if last or self.stop.asked or waited >= self.spec.checkpoint_minutes:
-                self._save(stage, epoch, state, given, active)
+                self._save(stage, epoch, cut, state, given, active)
                 saved_at = time.monotonic()
             if last:
                 break
             if self.stop.asked:
+                where = f"at update {cut.place} in epoch {epoch + 1}" if cut else f"after epoch {epoch}"
                 raise Stopped(
-                    f"stopped after epoch {epoch} of the stage {stage.name!r} with a checkpoint; go on with: "
+                    f"stopped {where} of the stage {stage.name!r} with a checkpoint; go on with: "
                     f"score train --resume {self.folder.path}"
                 )
         return state
+
+    def _part(
+        self, program: StageProgram, epoch: int, cut: Cut | None, state: Any, active: np.ndarray
+    ) -> tuple[Any, Cut | None, Metrics]:
+        """The next piece of an epoch; after the last one, what the whole came to."""
+        cut = cut or Cut(0, program.begin(state, active))
+        until = min(cut.done + (program.piece or cut.updates), cut.updates)
+        state, begun = program.part(state, cut.begun, epoch, cut.done, until)
+        _wait_for(begun.sums)
+        if until < cut.updates:
+            return state, Cut(until, begun), {}
+        state, metrics = program.end(state, begun, active)
+        return state, None, metrics
 
     def _write(
         self, stage: Stage, epoch: int, metrics: dict[str, Any], working: np.ndarray, progress: TrainingProgress
@@ -168,17 +221,21 @@ class FleetStages:
 
     # -- where it stands -----------------------------------------------------------------------------------------
 
-    def _start(self, program: StageProgram) -> tuple[int, Any, Any, np.ndarray]:
-        """Epoch, state, what the cache gave, and who has to be trained: from a checkpoint, else the beginning."""
+    def _start(self, program: StageProgram) -> tuple[int, Cut | None, Any, Any, np.ndarray]:
+        """Epochs done, a part of the next, state, what the cache gave, who is trained: from a checkpoint, or anew."""
         stage, shapes = program.stage, (program.state_shapes(), program.result_shapes())
         for path in checkpoints(self.place(stage)):
             try:
                 epoch, arrays, _ = load_checkpoint(path)
                 state, given = (
-                    from_arrays({n.removeprefix(p): a for n, a in arrays.items() if n.startswith(p)}, shape)
-                    for p, shape in zip(("stage.", "given."), shapes, strict=True)
+                    from_arrays(prefixed(arrays, prefix), shape)
+                    for prefix, shape in zip(("stage.", "given."), shapes, strict=True)
                 )
-                return epoch, self.program.put(state), given, arrays["active"]
+                cut = None
+                if DONE in arrays:
+                    begun = from_arrays(prefixed(arrays, CUT), program.begun_shapes())
+                    cut = Cut(int(arrays[DONE]), self.program.put(begun))
+                return epoch, cut, self.program.put(state), given, arrays["active"]
             except DamagedError as error:
                 self._say(f"{path.name} is damaged ({error}); falling back to the checkpoint before it.")
                 path.unlink()
@@ -200,11 +257,14 @@ class FleetStages:
             )
         state = program.init()
         if active.any():
-            self._save(stage, 0, state, given, active)
-        return 0, state, given, active
+            self._save(stage, 0, None, state, given, active)
+        return 0, None, state, given, active
 
-    def _save(self, stage: Stage, epoch: int, state: Any, given: Any, active: np.ndarray) -> None:
+    def _save(self, stage: Stage, epoch: int, cut: Cut | None, state: Any, given: Any, active: np.ndarray) -> None:
         arrays = to_arrays({"stage": state, "given": given, "active": active})
+        if cut:
+            arrays |= {CUT + name: array for name, array in to_arrays(cut.begun).items()}
+            arrays[DONE] = np.array(cut.done, np.int64)
         about = {"runs": [run.id for run in self.program.runs], "stage": stage.name}
         save_checkpoint(self.place(stage), epoch, arrays, about)
         self.folder.write_status(self.status)
@@ -234,6 +294,11 @@ class FleetStages:
     def _say(self, message: str) -> None:
         if not self.quiet:
             self.console.print(message, highlight=False)
+
+
+def _wait_for(measured: Any) -> None:
+    while not all(leaf.is_ready() for leaf in jax.tree.leaves(measured)):
+        time.sleep(0.002)  # in slices, so that Ctrl-C is heard
 
 
 def _with(whole: np.ndarray, place: int, mine: np.ndarray) -> np.ndarray:

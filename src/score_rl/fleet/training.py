@@ -21,10 +21,12 @@ from rich.console import Console
 from score_rl.errors import InputError, Stopped
 from score_rl.fleet.acting import FleetActor
 from score_rl.fleet.checkpoint import (
+    CUT,
     DamagedError,
     checkpoints,
     from_arrays,
     load_checkpoint,
+    prefixed,
     save_checkpoint,
     to_arrays,
 )
@@ -38,7 +40,6 @@ from score_rl.fleet.store import Folder, MetricsWriter, Row
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
 WORTH_SAYING = 60.0  # seconds after which a user is told that training waits for evaluation
 SHARE_WORTH_SAYING = 0.2  # of them spent waiting
-CUT = "cut."  # before the names of what a checkpoint holds of a window that it cuts
 UPDATES = "updates of each piece"
 
 
@@ -131,12 +132,12 @@ class FleetTrainer:
         for path in checkpoints(self.folder.fleet(self.number)):
             try:
                 step, arrays, _ = load_checkpoint(path)
-                state = self.program.put(from_arrays(_prefixed(arrays, "state."), self.program.state_shapes()))
+                state = self.program.put(from_arrays(prefixed(arrays, "state."), self.program.state_shapes()))
             except DamagedError as error:
                 self.say(f"{path.name} is damaged ({error}); falling back to the checkpoint before it.")
                 path.unlink()
                 continue
-            return step, state, _from_columns(_prefixed(arrays, CUT))
+            return step, state, _from_columns(prefixed(arrays, CUT))
         if not self.program.algorithm.stages:
             return 0, self.program.init(), ()
         state = self.stages.run(self.program.init())
@@ -415,10 +416,6 @@ class FleetTrainer:
                 f"The first {_count(updates, 'update')} took {passed:.1f} s: the other {self.spec.steps - step:,} "
                 f"will take about {duration(seconds)}, evaluation not counted."
             )
-
-
-def _prefixed(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _to_columns(pieces: tuple[Piece, ...]) -> dict[str, np.ndarray]:

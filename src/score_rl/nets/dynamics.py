@@ -74,7 +74,7 @@ class Bounds(NamedTuple):
 
     @classmethod
     def init(cls, outcomes: int) -> Self:
-        return cls(jnp.full(outcomes, 0.5), jnp.full(outcomes, -10.0))
+        return cls(jnp.full(outcomes, 0.5, float), jnp.full(outcomes, -10.0, float))
 
 
 class GaussianDynamics(NamedTuple):
