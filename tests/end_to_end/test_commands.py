@@ -1,16 +1,16 @@
 """The other commands, as a person calls them."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+import score_rl.cli as cli
 from score_rl.algorithms.registry import algorithm_names
 
 
 def test_help_answers_without_loading_jax(score):
-    import subprocess
-    import sys
-
     code = (
         "import sys, score_rl.cli\ntry: score_rl.cli.main(['--help'])\n"
         "except SystemExit: pass\nprint('jax' in sys.modules)"
@@ -27,6 +27,25 @@ def test_every_command_has_a_help_that_teaches(score, command):
     done = score(command, "--help")
     assert done.code == 0
     assert f"usage: score {command}" in done.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_a_reader_that_leaves_is_no_error():
+    code = "import score_rl.cli; score_rl.cli.main(['train', '--help'])"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 141
+
+
+def test_another_broken_pipe_is_an_error(monkeypatch):
+    def breaks(arguments):
+        raise BrokenPipeError("of a process that died")
+
+    monkeypatch.setitem(cli.COMMANDS, "train", (breaks, ""))
+    with pytest.raises(BrokenPipeError, match="died"):
+        cli.main(["train"])
 
 
 def test_train_help_shows_the_settings_of_the_chosen_algorithm(score):

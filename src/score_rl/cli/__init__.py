@@ -3,8 +3,11 @@
 Heavy imports stay inside the commands, so that `score --help` answers at once.
 """
 
+import os
+import select
 import sys
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 from score_rl.cli.algorithms import algorithms_command
 from score_rl.cli.data import data_command
@@ -16,6 +19,7 @@ from score_rl.cli.train import train_command
 from score_rl.errors import InputError, Stopped
 
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
+NOBODY_READS = 141  # what they use where a reader, as in `score train --help | head`, has left
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (train_command, "train policies from recorded data and judge them"),
@@ -64,3 +68,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print("score: stopped.", file=sys.stderr)
         raise SystemExit(TRAINED_STOPPED) from None
+    except BrokenPipeError:
+        if not _reader_has_left():
+            raise
+        raise SystemExit(NOBODY_READS) from None
+
+
+def _reader_has_left() -> bool:
+    """Whether what is printed goes to a pipe that nobody reads any more; nothing is printed from then on."""
+    left = [stream for stream in (sys.stdout, sys.stderr) if _leads_nowhere(stream)]
+    for stream in left:  # else Python complains at its end that it could not print what is left
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return bool(left)
+
+
+def _leads_nowhere(stream: TextIO) -> bool:
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    poll = select.poll()
+    try:
+        poll.register(stream.fileno(), select.POLLOUT)
+    except OSError:  # not a file: a notebook's
+        return False
+    return any(event & select.POLLERR for _, event in poll.poll(0))
