@@ -48,8 +48,10 @@ class Machine:
 
 
 def device_name(provenance: dict[str, Any]) -> str:
-    device = provenance["device"]
-    return f"{provenance['cores']} CPU cores" if device["platform"] == "cpu" else str(device["kind"])
+    device, processor = provenance["device"], provenance.get("processor")
+    if device["platform"] != "cpu":
+        return str(device["kind"])
+    return f"{provenance['cores']} CPU cores" + (f" ({processor})" if processor else "")
 
 
 def machines(folder: Path = RESULTS) -> list[Machine]:

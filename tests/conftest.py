@@ -22,8 +22,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 @pytest.fixture(autouse=True)
 def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch):
-    """What tests train is float32 unless they ask, also where the processor has matrix units."""
-    monkeypatch.setattr("score_rl.fleet.experiment.multiplies_bfloat16", lambda: False)
+    """What tests train is float32 unless they ask, also where the processor multiplies bfloat16."""
+    monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,4 +1,6 @@
-"""Critics in the form for processors with matrix units, against the plain network."""
+"""Critics in the form for processors that multiply bfloat16, against the plain network."""
+
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,23 +13,23 @@ from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.slopes import distance, gradients, plain
 
 MEMBERS = 3
-LOW = Arithmetic("bfloat16", padded=True, emulated=True)
+LOW = Arithmetic("bfloat16", padded=32, emulated=True)
 
 
 def network(*sizes: int) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (*sizes, 1), members=MEMBERS)
 
 
-def widened(net: Perceptron, x):
-    return padded.scalars(net.weights, net.biases, x)
+def widened(net: Perceptron, x, multiple=32):
+    return padded.scalars(net.weights, net.biases, x, multiple)
 
 
 @pytest.mark.parametrize("sizes", [(5, 16), (23, 64, 64), (31, 32, 48, 16), (32, 33, 31)])
-@pytest.mark.parametrize("rows", [50, 64])
-def test_in_float32_it_is_the_network(sizes, rows, monkeypatch):
+@pytest.mark.parametrize(("rows", "multiple"), [(50, 32), (64, 32), (50, 16)])
+def test_in_float32_it_is_the_network(sizes, rows, multiple, monkeypatch):
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)  # the same without rounding: its algebra
     net, x = network(*sizes), jax.random.normal(jax.random.key(1), (rows, sizes[0]))
-    q, slopes = gradients(widened, net, x)
+    q, slopes = gradients(partial(widened, multiple=multiple), net, x)
     expected, expected_slopes = gradients(plain, net, x)
     assert jnp.abs(q - expected).max() < 1e-6
     assert distance(slopes, expected_slopes) < 1e-5
@@ -40,7 +42,7 @@ def test_blocks_of_rows_change_nothing(most_rows, most_blocks, monkeypatch):
     whole = gradients(widened, net, x)
     monkeypatch.setattr(padded, "MOST_ROWS", most_rows)
     monkeypatch.setattr(padded, "MOST_BLOCKS", most_blocks)
-    assert 1 < len(padded._blocks(150)) <= most_blocks
+    assert 1 < len(padded._blocks(150, 32)) <= most_blocks
     assert distance(gradients(widened, net, x), whole) < 1e-5
 
 

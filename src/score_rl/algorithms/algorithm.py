@@ -111,7 +111,7 @@ class Algorithm:
     uncertainty: Callable[..., Float[Array, " batch"]] | None = None  # (config, state, observations, actions)
     characteristics: tuple[str, ...] = ()  # the paper's words: "value-penalised", "uncertainty-aware", ...
     precisions: tuple[str, ...] = ("float32", "bfloat16")  # of matrix products, that it can be trained in
-    for_matrix_units: bool = False  # on CPUs that have them, bfloat16 was measured to be worth it (nets/padded.py)
+    bfloat16_on: tuple[str, ...] = ()  # kinds of CPUs on which that was measured to be faster (fleet/compilation.py)
     headline: tuple[str, ...] = ()  # metrics worth a place beside the progress bar
 
 

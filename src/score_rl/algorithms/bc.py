@@ -73,5 +73,6 @@ ALGORITHM = Algorithm(
     policy=lambda state: state.actor,
     act=act,
     characteristics=("policy-constrained",),
+    bfloat16_on=("avx512_bf16",),
     headline=("bc_error",),
 )

@@ -197,6 +197,6 @@ ALGORITHM = Algorithm(
     policy=lambda state: state.soft.network,
     act=act,
     characteristics=("value-penalised", "OOD sampling"),
-    for_matrix_units=True,
+    bfloat16_on=("amx_bf16", "avx512_bf16"),
     headline=("weighted_gap", "q"),
 )

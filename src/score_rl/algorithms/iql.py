@@ -186,5 +186,6 @@ ALGORITHM = Algorithm(
     policy=lambda state: state.actor,
     act=act,
     characteristics=("policy-constrained",),
+    bfloat16_on=("avx512_bf16",),
     headline=("v", "advantage_weight"),
 )

@@ -363,5 +363,6 @@ ALGORITHM = Algorithm(
     refresh_every=lambda config: config.rollout_every,
     uncertainty=uncertainty,
     characteristics=("value-penalised", "uncertainty-aware", "model-based"),
+    bfloat16_on=("avx512_bf16",),
     headline=("uncertainty", "q"),
 )

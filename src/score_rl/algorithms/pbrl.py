@@ -243,6 +243,7 @@ ALGORITHM = Algorithm(
     act=act,
     uncertainty=uncertainty,
     characteristics=("value-penalised", "uncertainty-aware", "OOD sampling"),
+    bfloat16_on=("avx512_bf16",),
     headline=("uncertainty", "q"),
 )
 

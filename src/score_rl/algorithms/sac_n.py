@@ -159,5 +159,6 @@ ALGORITHM = Algorithm(
     act=act,
     uncertainty=uncertainty,
     characteristics=("value-penalised", "uncertainty-aware"),
+    bfloat16_on=("avx512_bf16",),
     headline=("uncertainty", "q"),
 )

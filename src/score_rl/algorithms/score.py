@@ -369,6 +369,6 @@ ALGORITHM = Algorithm(
     turns=lambda config: config.actor_delay,
     uncertainty=uncertainty,
     characteristics=("policy-constrained", "value-penalised", "uncertainty-aware"),
-    for_matrix_units=True,
+    bfloat16_on=("amx_bf16", "avx512_bf16"),
     headline=("uncertainty", "q"),
 )

@@ -135,5 +135,6 @@ ALGORITHM = Algorithm(
     act=act,
     turns=lambda config: config.actor_delay,
     characteristics=("policy-constrained",),
+    bfloat16_on=("avx512_bf16",),
     headline=("q", "bc_error"),
 )

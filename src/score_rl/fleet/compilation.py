@@ -17,7 +17,7 @@ SECONDS_WORTH_KEEPING = 0.3
 # and oneDNN, which it used before (docs/performance.md).
 CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_use_onednn": True}
 
-# But it alone multiplies bfloat16 with a processor's matrix units.
+# But it alone multiplies bfloat16 with the instructions that a processor has for that.
 PADDED_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT"}
 
 # Launches that do not need each other's results run side by side instead of one after the other. Small fleets, whose
@@ -39,41 +39,54 @@ def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | 
     return known
 
 
+# Kinds of CPUs that multiply bfloat16, as Linux calls what they have, the faster first: Intel's matrix units; pairs of
+# products in AVX-512, as AMD's have since Zen 4. With what widths of layers are to be multiples of (`nets/padded.py`).
+MULTIPLES = {"amx_bf16": 32, "avx512_bf16": 16}
+
+
 @functools.cache
-def multiplies_bfloat16() -> bool:
-    """Whether this CPU has matrix units for bfloat16 (AMX) and the compiler's library is there to use them."""
-    if "amx_bf16" not in _processor_flags():
-        return False
+def bfloat16_units() -> str | None:
+    """What this CPU multiplies bfloat16 with, if the compiler's library is there to use it."""
+    found = next((kind for kind in MULTIPLES if kind in _processor_flags()), None)
+    if found is None:
+        return None
     options = compiler_options("cpu", padded=True)
     factor = jax.ShapeDtypeStruct((2, 64, 64), jnp.bfloat16)
     times = jax.jit(lambda x, y: jnp.einsum("mbi,mio->mbo", x, y, preferred_element_type=jnp.float32))
     with jax.default_device(jax.local_devices(backend="cpu")[0]):
         program = times.lower(factor, factor).compile(compiler_options=options)
-    return "ynn_fusion" in (program.as_text() or "")
+    return found if "ynn_fusion" in (program.as_text() or "") else None
+
+
+def processor() -> str:
+    """This processor in words: what Linux calls it, and the best that it has for bfloat16, if anything."""
+    names = [line.partition(":")[2].strip() for line in _processor_lines() if line.startswith("model name")]
+    units = [kind for kind in MULTIPLES if kind in _processor_flags()][:1]
+    return ", ".join([names[0] if names else platform.processor() or platform.machine(), *units])
 
 
 def _processor_flags() -> set[str]:
     """What Linux says this processor can do; nothing elsewhere."""
+    return {flag for line in _processor_lines() if line.startswith("flags") for flag in line.partition(":")[2].split()}
+
+
+def _processor_lines() -> list[str]:
     description = Path("/proc/cpuinfo")
-    lines = description.read_text(errors="replace").splitlines() if description.exists() else []
-    return {flag for line in lines if line.startswith("flags") for flag in line.partition(":")[2].split()}
+    return description.read_text(errors="replace").splitlines() if description.exists() else []
 
 
 def keep_compiled_programs() -> None:
     """Use a folder of the cache, one for each kind of processor; a folder the user gave JAX is left alone."""
     if jax.config.values.get("jax_compilation_cache_dir") is not None:
         return
-    folder = cache_folder() / "compiled" / f"jax-{jax.__version__}-{_processor()}"
+    folder = cache_folder() / "compiled" / f"jax-{jax.__version__}-{_kind_of_processor()}"
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS_WORTH_KEEPING)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
-def _processor() -> str:
+def _kind_of_processor() -> str:
     """Code compiled for one processor may not run on another that shares the home folder."""
     facts = [platform.machine(), platform.processor(), os.environ.get("XLA_FLAGS", "")]
-    description = Path("/proc/cpuinfo")
-    if description.exists():
-        lines = description.read_text(errors="replace").splitlines()
-        facts += sorted({line for line in lines if line.startswith(("model name", "flags", "Features"))})
+    facts += sorted({line for line in _processor_lines() if line.startswith(("model name", "flags", "Features"))})
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
-from score_rl.fleet.compilation import compiler_options, multiplies_bfloat16
+from score_rl.fleet.compilation import MULTIPLES, bfloat16_units, compiler_options
 from score_rl.fleet.effort import operations
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
@@ -292,8 +292,10 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
 def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic:
     """For so many runs on each device of a kind."""
     if platform != "gpu":
-        low = precision == "bfloat16"
-        return Arithmetic(precision, padded=low and multiplies_bfloat16(), emulated=low)
+        if precision == "float32":
+            return Arithmetic()
+        units = bfloat16_units()
+        return Arithmetic(precision, padded=0 if units is None else MULTIPLES[units], emulated=True)
     if precision == "float32":
         return Arithmetic(multiple=ALIGNED_WIDTH)
     return Arithmetic(precision, Kernels(runs), tiles_for(runs), multiple=ALIGNED_WIDTH)
@@ -385,7 +387,7 @@ class FleetProgram:
         """The program for a window of `updates`; compiled once."""
         if updates not in self._compiled:
             traced = self._traced.pop(updates, None) or self._trace(updates)
-            options = compiler_options(self.platform, padded=self.arithmetic.padded)
+            options = compiler_options(self.platform, padded=self.arithmetic.padded > 0)
             with arithmetic(self.arithmetic):
                 self._compiled[updates] = traced.lower().compile(compiler_options=options)
         return self._compiled[updates]

@@ -78,6 +78,8 @@ def provenance() -> dict[str, Any]:
     """What produced a result: code, libraries, machine."""
     import jax
 
+    from score_rl.fleet.compilation import processor
+
     packages = (
         "score-rl",
         "jax",
@@ -98,6 +100,7 @@ def provenance() -> dict[str, Any]:
         "python": platform.python_version(),
         "device": {"platform": devices[0].platform, "kind": devices[0].device_kind, "count": len(devices)},
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "processor": processor(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 

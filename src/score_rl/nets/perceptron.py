@@ -72,7 +72,9 @@ class Perceptron(eqx.Module):
             return partial(streamed.outputs, stream=chosen.streamed)
         if chosen.layers is not None and layers.fits(self.weights):
             return partial(layers.outputs, tiles=chosen.layers)
-        return padded.scalars if chosen.padded and len(self.weights) > 1 else None
+        if chosen.padded and len(self.weights) > 1:
+            return partial(padded.scalars, multiple=chosen.padded)
+        return None
 
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
         """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
@@ -89,7 +91,7 @@ class Perceptron(eqx.Module):
         if chosen.kernels is not None and fused.fits(alone.weights, outputs=fused.MANY):
             return fused.outputs(alone.weights, alone.biases, x, chosen.kernels.shape(1)).reshape(x.shape[0], -1)
         if chosen.padded and len(self.weights) > 1:
-            return padded.outputs(alone.weights, alone.biases, x)[0]
+            return padded.outputs(alone.weights, alone.biases, x, chosen.padded)[0]
         return self(x)
 
 

@@ -29,7 +29,7 @@ class Arithmetic(NamedTuple):
     layers: Tiles | None = None  # the same for the kernels of `layers`
     streamed: Stream | None = None  # the same for those of `streamed`, which go first where they fit
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
-    padded: bool = False  # critics in the form of `padded`: for CPUs that multiply bfloat16
+    padded: int = 0  # critics in the form of `padded`, widths multiples of this: for CPUs that multiply bfloat16
     emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some
 
 
