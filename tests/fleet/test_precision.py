@@ -6,9 +6,10 @@ import pytest
 import score_rl
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.errors import InputError
-from score_rl.fleet.compilation import MULTIPLES, bfloat16_units
+from score_rl.fleet.compilation import BFLOAT16_UNITS, bfloat16_units
 from score_rl.fleet.experiment import choose_precision
 from score_rl.fleet.program import arithmetic_for
+from score_rl.nets.padded import FORMS
 
 SMALL = {"hidden": (32, 32), "batch_size": 16, "critics": 2}
 
@@ -28,7 +29,7 @@ def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path):
     np.testing.assert_allclose(*values, rtol=0.05)
 
 
-@pytest.mark.parametrize("units", MULTIPLES)
+@pytest.mark.parametrize("units", BFLOAT16_UNITS)
 def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, monkeypatch):
     assert choose_precision(get_algorithm("score"), "auto") == "float32"
     monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: units)
@@ -39,14 +40,14 @@ def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, mon
 
 def test_where_it_was_measured_to_be_faster_is_known_by_the_names_of_such_cpus():
     chosen = {name: get_algorithm(name).bfloat16_on for name in algorithm_names()}
-    assert all(set(kinds) <= set(MULTIPLES) for kinds in chosen.values()), chosen
+    assert all(set(kinds) <= set(BFLOAT16_UNITS) == set(FORMS) for kinds in chosen.values()), chosen
 
 
 def test_each_device_has_its_way():
-    assert not arithmetic_for("float32", "cpu", 1).padded
+    assert arithmetic_for("float32", "cpu", 1).padded is None
     units = bfloat16_units()
-    assert arithmetic_for("bfloat16", "cpu", 1).padded == (MULTIPLES[units] if units else 0)
-    assert not arithmetic_for("bfloat16", "gpu", 1).padded
+    assert arithmetic_for("bfloat16", "cpu", 1).padded == (FORMS[units] if units else None)
+    assert arithmetic_for("bfloat16", "gpu", 1).padded is None
     assert arithmetic_for("bfloat16", "gpu", 1).kernels is not None
     assert arithmetic_for("float32", "gpu", 1).kernels is None
 

@@ -39,15 +39,15 @@ def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | 
     return known
 
 
-# Kinds of CPUs that multiply bfloat16, as Linux calls what they have, the faster first: Intel's matrix units; pairs of
-# products in AVX-512, as AMD's have since Zen 4. With what widths of layers are to be multiples of (`nets/padded.py`).
-MULTIPLES = {"amx_bf16": 32, "avx512_bf16": 16}
+# What CPUs multiply bfloat16 with, as Linux calls it, the faster first: Intel's matrix units; pairs of products in
+# AVX-512, as AMD's have since Zen 4.
+BFLOAT16_UNITS = ("amx_bf16", "avx512_bf16")
 
 
 @functools.cache
 def bfloat16_units() -> str | None:
     """What this CPU multiplies bfloat16 with, if the compiler's library is there to use it."""
-    found = next((kind for kind in MULTIPLES if kind in _processor_flags()), None)
+    found = next((kind for kind in BFLOAT16_UNITS if kind in _processor_flags()), None)
     if found is None:
         return None
     options = compiler_options("cpu", padded=True)
@@ -61,7 +61,7 @@ def bfloat16_units() -> str | None:
 def processor() -> str:
     """This processor in words: what Linux calls it, and the best that it has for bfloat16, if anything."""
     names = [line.partition(":")[2].strip() for line in _processor_lines() if line.startswith("model name")]
-    units = [kind for kind in MULTIPLES if kind in _processor_flags()][:1]
+    units = [kind for kind in BFLOAT16_UNITS if kind in _processor_flags()][:1]
     return ", ".join([names[0] if names else platform.processor() or platform.machine(), *units])
 
 

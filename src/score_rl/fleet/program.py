@@ -15,11 +15,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
-from score_rl.fleet.compilation import MULTIPLES, bfloat16_units, compiler_options
+from score_rl.fleet.compilation import bfloat16_units, compiler_options
 from score_rl.fleet.effort import operations
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
+from score_rl.nets.padded import FORMS
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
 from score_rl.nets.repetition import loop_in_blocks
 
@@ -295,7 +296,7 @@ def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic
         if precision == "float32":
             return Arithmetic()
         units = bfloat16_units()
-        return Arithmetic(precision, padded=0 if units is None else MULTIPLES[units], emulated=True)
+        return Arithmetic(precision, padded=None if units is None else FORMS[units], emulated=True)
     if precision == "float32":
         return Arithmetic(multiple=ALIGNED_WIDTH)
     return Arithmetic(precision, Kernels(runs), tiles_for(runs), multiple=ALIGNED_WIDTH)
@@ -387,7 +388,7 @@ class FleetProgram:
         """The program for a window of `updates`; compiled once."""
         if updates not in self._compiled:
             traced = self._traced.pop(updates, None) or self._trace(updates)
-            options = compiler_options(self.platform, padded=self.arithmetic.padded > 0)
+            options = compiler_options(self.platform, padded=self.arithmetic.padded is not None)
             with arithmetic(self.arithmetic):
                 self._compiled[updates] = traced.lower().compile(compiler_options=options)
         return self._compiled[updates]

@@ -6,9 +6,9 @@ ends with what is summed over; any other product is converted back to float32 wi
 library, found by measuring: with AMX it is three times slower on products of exactly 256 × 256 × 256 than on slightly
 larger ones, and it is slow where it sums over thousands of rows. So here
 
-- layers are widened: every activation has a column of ones and zeros up to a multiple of what the processor takes at
-  once, every matrix holds its bias as one more row. That also leaves no elementwise work between two layers but the
-  ReLU;
+- with AMX layers are widened: every activation has a column of ones and zeros up to a multiple of what the processor
+  takes at once, every matrix holds its bias as one more row. That also leaves no elementwise work between two layers
+  but the ReLU. With AVX-512 wider products of many rows cost more than that is worth, so biases are added there;
 - many rows are taken in blocks that fit into a core's cache, one after the other;
 - the last layer, which has few outputs, is float32.
 
@@ -16,13 +16,38 @@ Products take bfloat16 and give float32; what is kept for the gradient is bfloat
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, BFloat16, Float
 
 DTYPE = jnp.bfloat16
+
+
+class Form(NamedTuple):
+    """How layers are laid out."""
+
+    multiple: int  # what widths are filled up to: as many numbers as the processor takes at once
+    inside: bool = True  # matrices hold their biases
+
+
+class Forms(NamedTuple):
+    """Those of a kind of processor."""
+
+    few: Form
+    many: Form  # for more rows than `MANY`
+
+    def of(self, rows: int) -> Form:
+        return self.many if rows > MANY else self.few
+
+
+MANY = 1024
+FORMS = {  # by what Linux calls what they have
+    "amx_bf16": Forms(Form(32), Form(32)),
+    "avx512_bf16": Forms(Form(16), Form(16, inside=False)),
+}
+
 MOST_ROWS = 2048  # of a block
 MOST_BLOCKS = 16
 
@@ -37,28 +62,43 @@ def _up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _inputs(x: Float[Array, "rows inputs"], members: int, multiple: int) -> BFloat16[Array, "members rows widened"]:
+def _wide(width: int, form: Form) -> int:
+    return _up(width + form.inside, form.multiple)
+
+
+def _inputs(x: Float[Array, "rows inputs"], members: int, form: Form) -> BFloat16[Array, "members rows widened"]:
     """The same for every member. The barrier keeps the compiler from computing it once for each."""
     rows, inputs = x.shape
-    ones, zeros = jnp.ones((rows, 1), DTYPE), jnp.zeros((rows, _up(inputs + 1, multiple) - inputs - 1), DTYPE)
+    ones = jnp.ones((rows, int(form.inside)), DTYPE)
+    zeros = jnp.zeros((rows, _wide(inputs, form) - inputs - form.inside), DTYPE)
     widened = jax.lax.optimization_barrier(jnp.concatenate([x.astype(DTYPE), ones, zeros], axis=1))
     return jnp.broadcast_to(widened[None], (members, *widened.shape))
 
 
-def _matrices(
-    weights: Parameters, biases: Parameters, multiple: int
-) -> list[BFloat16[Array, "members widened columns"]]:
-    """Of the hidden layers: weights above bias above zeros; where another follows, a column that passes on the ones."""
+def _matrices(weights: Parameters, biases: Parameters, form: Form) -> list[BFloat16[Array, "members widened columns"]]:
+    """Of the hidden layers: weights above bias, if it is inside, above zeros; where another layer follows, zeros beside
+    them, and a column that passes on the ones."""
     matrices = []
     for number, (weight, bias) in enumerate(zip(weights[:-1], biases[:-1], strict=True)):
         members, fan_in, fan_out = weight.shape
-        below = jnp.zeros((members, _up(fan_in + 1, multiple) - fan_in - 1, fan_out), DTYPE)
-        matrix = jnp.concatenate([weight.astype(DTYPE), bias.astype(DTYPE)[:, None], below], axis=1)
+        parts = [weight.astype(DTYPE), *([bias.astype(DTYPE)[:, None]] if form.inside else [])]
+        parts.append(jnp.zeros((members, _wide(fan_in, form) - fan_in - form.inside, fan_out), DTYPE))
+        matrix = jnp.concatenate(parts, axis=1)
         if number < len(weights) - 2:
-            beside = jnp.zeros((members, matrix.shape[1], _up(fan_out + 1, multiple) - fan_out), DTYPE)
-            matrix = jnp.concatenate([matrix, beside.at[:, fan_in, 0].set(1)], axis=2)
+            beside = jnp.zeros((members, matrix.shape[1], _wide(fan_out, form) - fan_out), DTYPE)
+            if form.inside:
+                beside = beside.at[:, fan_in, 0].set(1)
+            matrix = jnp.concatenate([matrix, beside], axis=2)
         matrices.append(matrix)
     return matrices
+
+
+def _outside(biases: Parameters, matrices: list[Array], form: Form) -> list[Float[Array, "members 1 columns"] | None]:
+    """What is still to be added after each hidden layer's product, as wide as that."""
+    if form.inside:
+        return [None] * len(matrices)
+    both = zip(biases[:-1], matrices, strict=True)
+    return [jnp.pad(bias, ((0, 0), (0, matrix.shape[2] - bias.shape[1])))[:, None] for bias, matrix in both]
 
 
 def _turned(x: BFloat16[Array, "members rows columns"]) -> BFloat16[Array, "members columns rows"]:
@@ -68,75 +108,102 @@ def _turned(x: BFloat16[Array, "members rows columns"]) -> BFloat16[Array, "memb
     return x.reshape(members, rows // part, part, columns).transpose(0, 3, 1, 2).reshape(members, columns, rows)
 
 
+def _layer(x: Array, matrix: Array, bias: Array | None) -> Float[Array, "members rows columns"]:
+    product = _times("mbi,mio->mbo", x, matrix)
+    return product if bias is None else product + bias
+
+
 def _forward(
-    matrices: list[Array], weight: Array, bias: Array, x: Float[Array, "rows inputs"], multiple: int
+    matrices: list[Array],
+    added: list[Array | None],
+    weight: Array,
+    bias: Array,
+    x: Float[Array, "rows inputs"],
+    form: Form,
 ) -> tuple[Float[Array, "members rows outputs"], tuple[list[Array], Array]]:
     """The outputs, and what the gradient needs: what each hidden layer took, and what the last one gave."""
-    hidden = [_inputs(x, weight.shape[0], multiple)]
-    for matrix in matrices[:-1]:
-        hidden.append(jax.nn.relu(_times("mbi,mio->mbo", hidden[-1], matrix)).astype(DTYPE))
-    top = _times("mbi,mio->mbo", hidden[-1], matrices[-1])
+    hidden = [_inputs(x, weight.shape[0], form)]
+    for matrix, more in zip(matrices[:-1], added[:-1], strict=True):
+        hidden.append(jax.nn.relu(_layer(hidden[-1], matrix, more)).astype(DTYPE))
+    top = _layer(hidden[-1], matrices[-1], added[-1])
     return _times("mbi,mio->mbo", jax.nn.relu(top), weight) + bias[:, None], (hidden, top)
 
 
 def _backward(
-    matrices: list[Array], weight: Array, kept: tuple[list[Array], Array], dq: Float[Array, "members rows outputs"]
-) -> tuple[list[Array], Float[Array, "rows widened"]]:
-    """Gradients by every matrix and by the last weight, and by the input."""
+    matrices: list[Array],
+    weight: Array,
+    kept: tuple[list[Array], Array],
+    dq: Float[Array, "members rows outputs"],
+    form: Form,
+) -> tuple[list[Array], list[Array], Float[Array, "rows widened"]]:
+    """Gradients by every matrix and by the last weight, by the biases outside of them, and by the input."""
     hidden, top = kept
-    gradients = [_times("mbi,mbo->mio", jax.nn.relu(top), dq)]
+    gradients, outside = [_times("mbi,mbo->mio", jax.nn.relu(top), dq)], []
     slope = jnp.where(top > 0, _times("mbo,mio->mbi", dq, weight), 0).astype(DTYPE)
     for number in reversed(range(len(matrices))):
+        if not form.inside:
+            outside.append(slope.sum(axis=1, dtype=jnp.float32))
         gradients.append(_times("mib,mbo->mio", _turned(hidden[number]), slope))
         below = _times("mbo,mio->mbi", slope, matrices[number])
         if number:
             slope = jnp.where(hidden[number] > 0, below, 0).astype(DTYPE)
-    return gradients[::-1], below.sum(axis=0)
+    return gradients[::-1], outside[::-1], below.sum(axis=0)
 
 
 # -- blocks of rows --------------------------------------------------------------------------------------------------
 
 
-def _blocks(rows: int, multiple: int) -> list[slice]:
+def _blocks(rows: int, form: Form) -> list[slice]:
     """Written out one by one: a compiled loop over them would spend a fifth of the time on its buffers."""
     number = min(-(-rows // MOST_ROWS), MOST_BLOCKS)
-    size = _up(-(-rows // number), multiple)
+    size = _up(-(-rows // number), form.multiple)
     return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
 def outputs(
-    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"], multiple: int
+    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"], forms: Forms
 ) -> Float[Array, "members rows outputs"]:
     """Every member's outputs on every row, of networks with at least one hidden layer; differentiable once."""
-    return _outputs_forward(weights, biases, x, multiple)[0]
+    return _outputs_forward(weights, biases, x, forms)[0]
 
 
-def _outputs_forward(weights: Parameters, biases: Parameters, x: Array, multiple: int) -> tuple[Array, Any]:
-    matrices, blocks = _matrices(weights, biases, multiple), _blocks(x.shape[0], multiple)
-    done = [_forward(matrices, weights[-1], biases[-1], x[block], multiple) for block in blocks]
+def _outputs_forward(weights: Parameters, biases: Parameters, x: Array, forms: Forms) -> tuple[Array, Any]:
+    form = forms.of(x.shape[0])
+    matrices = _matrices(weights, biases, form)
+    added = _outside(biases, matrices, form)
+    blocks = _blocks(x.shape[0], form)
+    done = [_forward(matrices, added, weights[-1], biases[-1], x[block], form) for block in blocks]
     return jnp.concatenate([q for q, _ in done], axis=1), (weights, biases, x.shape, [kept for _, kept in done])
 
 
 def _outputs_backward(
-    multiple: int, saved: Any, dq: Float[Array, "members rows outputs"]
+    forms: Forms, saved: Any, dq: Float[Array, "members rows outputs"]
 ) -> tuple[Parameters, Parameters, Array]:
     weights, biases, (rows, inputs), kept = saved
-    matrices, blocks = _matrices(weights, biases, multiple), _blocks(rows, multiple)
+    form = forms.of(rows)
+    matrices, blocks = _matrices(weights, biases, form), _blocks(rows, form)
     dq = jax.lax.optimization_barrier(dq)  # not computed again for every unit
-    done = [_backward(matrices, weights[-1], one, dq[:, block]) for one, block in zip(kept, blocks, strict=True)]
-    gradients = [sum(parts[1:], start=parts[0]) for parts in zip(*(parts for parts, _ in done), strict=True)]
+    done = [_backward(matrices, weights[-1], one, dq[:, block], form) for one, block in zip(kept, blocks, strict=True)]
+    gradients, outside = _sums([parts for parts, _, _ in done]), _sums([parts for _, parts, _ in done])
     d_weights = tuple(g[:, : w.shape[1], : w.shape[2]] for g, w in zip(gradients, weights, strict=True))
-    hidden = zip(gradients[:-1], weights[:-1], strict=True)
-    d_biases = (*(g[:, w.shape[1], : w.shape[2]] for g, w in hidden), dq.sum(axis=1))
-    return d_weights, d_biases, jnp.concatenate([dx for _, dx in done])[:, :inputs]
+    hidden = weights[:-1]
+    if form.inside:
+        d_biases = [g[:, w.shape[1], : w.shape[2]] for g, w in zip(gradients[:-1], hidden, strict=True)]
+    else:
+        d_biases = [g[:, : w.shape[2]] for g, w in zip(outside, hidden, strict=True)]
+    return d_weights, (*d_biases, dq.sum(axis=1)), jnp.concatenate([dx for _, _, dx in done])[:, :inputs]
+
+
+def _sums(of_blocks: list[list[Array]]) -> list[Array]:
+    return [sum(parts[1:], start=parts[0]) for parts in zip(*of_blocks, strict=True)]
 
 
 outputs.defvjp(_outputs_forward, _outputs_backward)
 
 
 def scalars(
-    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"], multiple: int
+    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"], forms: Forms
 ) -> Float[Array, "members rows"]:
     """The only output of every member."""
-    return outputs(weights, biases, x, multiple)[..., 0]
+    return outputs(weights, biases, x, forms)[..., 0]

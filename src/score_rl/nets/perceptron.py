@@ -72,8 +72,8 @@ class Perceptron(eqx.Module):
             return partial(streamed.outputs, stream=chosen.streamed)
         if chosen.layers is not None and layers.fits(self.weights):
             return partial(layers.outputs, tiles=chosen.layers)
-        if chosen.padded and len(self.weights) > 1:
-            return partial(padded.scalars, multiple=chosen.padded)
+        if chosen.padded is not None and len(self.weights) > 1:
+            return partial(padded.scalars, forms=chosen.padded)
         return None
 
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
@@ -90,7 +90,7 @@ class Perceptron(eqx.Module):
         chosen, alone = chosen_arithmetic(), jax.tree.map(lambda leaf: leaf[None], self)
         if chosen.kernels is not None and fused.fits(alone.weights, outputs=fused.MANY):
             return fused.outputs(alone.weights, alone.biases, x, chosen.kernels.shape(1)).reshape(x.shape[0], -1)
-        if chosen.padded and len(self.weights) > 1:
+        if chosen.padded is not None and len(self.weights) > 1:
             return padded.outputs(alone.weights, alone.biases, x, chosen.padded)[0]
         return self(x)
 
