@@ -77,3 +77,23 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path):
     tables.draw_scale(tables.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
     assert path.read_bytes() == first
     assert b"<svg" in first
+
+
+def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device():
+    def timed(name, rate):
+        fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": rate / 10}}
+        return tables.Machine(name, {"score": {"fleets": [fleet]}})
+
+    line = tables.readme([timed("2 CPU cores (A)", 20.0), timed("2 CPU cores (B)", 30.0), timed("A GPU", 4_000.0)])
+    assert "30 updates a second on 2 CPU cores (B) (one run), 3.0 times" in line
+    assert "4,000 updates a second on A GPU" in line
+    assert "(A)" not in line
+
+
+def test_a_processor_that_is_known_is_named():
+    stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": 2}
+    assert tables.device_name(stamp) == "2 CPU cores"
+    assert tables.device_name(stamp | {"processor": "X, amx_bf16"}) == "2 CPU cores (X, amx_bf16)"
+    assert (
+        tables.device_name(stamp | {"processor": "X", "device": {"platform": "gpu", "kind": "NVIDIA Y"}}) == "NVIDIA Y"
+    )
