@@ -6,8 +6,9 @@
 
 A way is the name of a module and, after a colon, fields of its shape of work that differ from the default; a `Work` of
 `streamed` is written rows/warps/stages/together. Alone, a call is the gradient by the parameters (`grad`), by the
-input (`input`) or the output (`value`); with `--trace` the time of each kernel is listed too. Without a GPU the
-kernels run in Pallas's interpreter, which tells whether they work and nothing about their speed.
+input (`input`) or the output (`value`), and is compared with the plain network's in float32; with `--trace` the time of
+each kernel is listed too. Without a GPU the kernels run in Pallas's interpreter, which tells whether they work and
+nothing about their speed.
 """
 
 import ast
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jax
+import jax.numpy as jnp
 import tyro
 from jaxtyping import Array
 from rich.console import Console
@@ -100,11 +102,17 @@ class Alone:
         self._times = max(1, asked.calls // self._together)
         choice = chosen(way, runs)
 
+        def result(net: Perceptron, x: Array, outputs: Callable[[Perceptron, Array], Array]) -> Any:
+            if mode == "value":
+                return outputs(net, x)
+            return jax.grad(lambda net, x: (outputs(net, x) ** 2).sum(), argnums=int(mode == "input"))(net, x)
+
         def one(net: Perceptron, x: Array) -> Any:
             with arithmetic(choice):
-                if mode == "value":
-                    return net.scalars(x)
-                return jax.grad(lambda net, x: (net.scalars(x) ** 2).sum(), argnums=int(mode == "input"))(net, x)
+                return result(net, x, Perceptron.scalars)
+
+        def plain(net: Perceptron, x: Array) -> Any:
+            return result(net, x, lambda net, x: net.members(x)[..., 0])
 
         def calls(nets: Perceptron, x: Array) -> Array:
             def step(x: Array, _: None) -> tuple[Array, None]:
@@ -115,6 +123,10 @@ class Alone:
 
         self._calls = jax.jit(calls).lower(self._nets, self._x).compile()
         jax.block_until_ready(self._calls(self._nets, self._x))
+        both = (jax.jit(jax.vmap(each))(self._nets, self._x) for each in (one, plain))
+        self.distance = max(
+            float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in zip(*map(jax.tree.leaves, both), strict=True)
+        )
 
     def turn(self) -> float:
         began = time.perf_counter()
@@ -185,12 +197,17 @@ def _compare(
         return []
     rates = in_turns(contestants, asked.rounds, Clock(asked.limit).over)
     first = rates[0][1]
-    figures = {}
+    distances = {one.name: one.distance for one in contestants if isinstance(one, Alone)}
+    figures: dict[str, dict[str, Any]] = {}
     for name, of_rounds in rates:
         micros = 1e6 * scale / median(of_rounds)
         ratio = median([one / other for one, other in zip(of_rounds, first, strict=True)])
         figures[name] = {"microseconds": micros, "ratio": ratio, "rounds": of_rounds}
-        say(f"{title}: {name}: {micros:,.1f} µs {unit}, {ratio:.2f}×")
+        said = f"{title}: {name}: {micros:,.1f} µs {unit}, {ratio:.2f}×"
+        if name in distances:
+            figures[name]["distance"] = distances[name]
+            said += f", {distances[name]:.1%} from float32"
+        say(said)
     results.keep("critics", figures, title)
     return contestants
 

@@ -66,12 +66,18 @@ def fits(weights: tuple[Array, ...]) -> bool:
 # -- inside the kernels ----------------------------------------------------------------------------------------------
 
 
-def _over_tiles(work: Work, rows: int, axis: int, step: Callable[[Any, Any], Any], start: Any) -> Any:
-    """The tiles that are this program's, of those that the programs along an axis of the grid share."""
-    number, of = pl.program_id(axis), pl.num_programs(axis)
-    tiles = rows // work.rows
-    first, end = number * tiles // of, (number + 1) * tiles // of
-    return jax.lax.fori_loop(first, end, lambda i, carry: step(pl.ds(i * work.rows, work.rows), carry), start)
+class _Share(NamedTuple):
+    """Which rows are a program's: those along an axis of the grid share them, tile by tile."""
+
+    tile: int
+    programs: int
+    axis: int = 0
+
+    def over(self, rows: int, step: Callable[[Any, Any], Any], start: Any) -> Any:
+        # The grid's length is not asked of the device: there, several axes may have become one.
+        number, tiles = pl.program_id(self.axis), rows // self.tile
+        first, end = number * tiles // self.programs, (number + 1) * tiles // self.programs
+        return jax.lax.fori_loop(first, end, lambda i, carry: step(pl.ds(i * self.tile, self.tile), carry), start)
 
 
 def _relu(total: Array) -> Array:
@@ -82,7 +88,7 @@ def _where_active(hidden: Array, value: Array) -> Array:
     return jnp.where(hidden > 0, value.astype(DTYPE), jnp.zeros((), DTYPE))
 
 
-def _first_kernel(work: Work, *refs: Any) -> None:
+def _first_kernel(share: _Share, *refs: Any) -> None:
     x_ref, w1_ref, w2_ref, b2_ref, h2_ref, *kept = refs
     w1, w2 = w1_ref[...], w2_ref[...]
 
@@ -93,10 +99,10 @@ def _first_kernel(work: Work, *refs: Any) -> None:
             kept[0][tile, :] = hidden
         h2_ref[tile, :] = _relu(plt.dot(hidden, w2) + b2[None, :])
 
-    _over_tiles(work, x_ref.shape[0], 0, step, None)
+    share.over(x_ref.shape[0], step, None)
 
 
-def _forward_kernel(work: Work, top: bool, *refs: Any) -> None:
+def _forward_kernel(share: _Share, top: bool, *refs: Any) -> None:
     below_ref, w_ref, b_ref, *rest = refs
     out_ref, q_ref, *kept = rest if top else (None, None, *rest)
     weight = w_ref[...]
@@ -109,10 +115,10 @@ def _forward_kernel(work: Work, top: bool, *refs: Any) -> None:
         if last is not None:
             q_ref[tile] = jnp.sum(hidden * last[None, :], axis=1)
 
-    _over_tiles(work, below_ref.shape[0], 0, step, None)
+    share.over(below_ref.shape[0], step, None)
 
 
-def _pull_kernel(work: Work, top: bool, *refs: Any) -> None:
+def _pull_kernel(share: _Share, top: bool, *refs: Any) -> None:
     above_ref, w_ref, below_ref, *rest = refs
     dq_ref, delta_ref, bias_ref = rest if top else (None, *rest)
     weight = w_ref[...]
@@ -126,15 +132,15 @@ def _pull_kernel(work: Work, top: bool, *refs: Any) -> None:
         delta_ref[tile, :] = delta.astype(DTYPE)
         return total + delta
 
-    start = jnp.zeros((work.rows, weight.shape[0]), jnp.float32)
-    bias_ref[...] = jnp.sum(_over_tiles(work, above_ref.shape[0], 0, step, start), axis=0)
+    start = jnp.zeros((share.tile, weight.shape[0]), jnp.float32)
+    bias_ref[...] = jnp.sum(share.over(above_ref.shape[0], step, start), axis=0)
 
 
 def _first_slope(above: Array, x: Array, w1: Array, w2: Array) -> BFloat16[Array, "tile units"]:
     return jnp.where(plt.dot(x, w1) > 0, plt.dot(above, w2, trans_b=True), 0).astype(DTYPE)
 
 
-def _down_kernel(work: Work, *refs: Any) -> None:
+def _down_kernel(share: _Share, *refs: Any) -> None:
     """The first weight's gradient, transposed: x is too narrow to be the left factor."""
     above_ref, x_ref, w1_ref, w2_ref, share_ref = refs
     w1, w2 = w1_ref[...], w2_ref[...]
@@ -143,10 +149,10 @@ def _down_kernel(work: Work, *refs: Any) -> None:
         x = x_ref[tile, :]
         return total + plt.dot(_first_slope(above_ref[tile, :], x, w1, w2), x, trans_a=True)
 
-    share_ref[...] = _over_tiles(work, x_ref.shape[0], 0, step, jnp.zeros(share_ref.shape, jnp.float32))
+    share_ref[...] = share.over(x_ref.shape[0], step, jnp.zeros(share_ref.shape, jnp.float32))
 
 
-def _input_kernel(work: Work, *refs: Any) -> None:
+def _input_kernel(share: _Share, *refs: Any) -> None:
     above_ref, x_ref, w1_ref, w2_ref, dx_ref = refs
     w1, w2 = w1_ref[...], w2_ref[...]
 
@@ -154,10 +160,10 @@ def _input_kernel(work: Work, *refs: Any) -> None:
         slope = _first_slope(above_ref[tile, :], x_ref[tile, :], w1, w2)
         dx_ref[tile, :] = plt.dot(slope, w1, trans_b=True)
 
-    _over_tiles(work, x_ref.shape[0], 0, step, None)
+    share.over(x_ref.shape[0], step, None)
 
 
-def _sum_kernel(work: Work, top: bool, again: bool, *refs: Any) -> None:
+def _sum_kernel(share: _Share, top: bool, again: bool, *refs: Any) -> None:
     """h_belowᵀ·δ over some rows. For the last layer (h_belowᵀ·(dq·(h > 0)))·w; `again`: h_below = relu(x·W₁)."""
     below_ref, above_ref, *rest, share_ref = refs
     w1 = rest.pop()[...] if again else None
@@ -167,7 +173,7 @@ def _sum_kernel(work: Work, top: bool, again: bool, *refs: Any) -> None:
         slope = _where_active(above, rest[0][tile][:, None]) if top else above
         return total + plt.dot(below if w1 is None else _relu(plt.dot(below, w1)), slope, trans_a=True)
 
-    total = _over_tiles(work, above_ref.shape[0], 2, step, jnp.zeros(share_ref.shape, jnp.float32))
+    total = share.over(above_ref.shape[0], step, jnp.zeros(share_ref.shape, jnp.float32))
     share_ref[...] = total * rest[1][...][None, :] if top else total
 
 
@@ -193,9 +199,10 @@ def _call(
     )(*(operand for operand, _ in ins))
 
 
-def _programs(stream: Stream, work: Work, others: int, rows: int) -> int:
-    """How many share the rows, where there are `others` for each run beside."""
-    return max(1, min(work.together // (stream.runs * others), rows // work.rows))
+def _shared(stream: Stream, work: Work, others: int, rows: int, axis: int = 0) -> _Share:
+    """How the rows are shared where there are `others` for each run beside."""
+    programs = max(1, min(work.together // (stream.runs * others), rows // work.rows))
+    return _Share(work.rows, programs, axis)
 
 
 def _whole(array: Array, everyones: bool = False) -> In:
@@ -215,20 +222,20 @@ def _two_layers(
 ) -> list[BFloat16[Array, "members rows width"]]:
     """The second hidden layer, and the first if it is to be stored."""
     (members, width, fan_out), rows = w2.shape, x.shape[0]
-    grid = _programs(stream, stream.first, members, rows), members
+    share = _shared(stream, stream.first, members, rows)
     ins = [_whole(x, everyones=True), _whole(w1), _whole(w2), _whole(b2)]
     outs = [_output(members, rows, fan_out), *([_output(members, rows, width)] if stored else [])]
-    return _call(stream, stream.first, partial(_first_kernel, stream.first), grid, ins, outs)
+    return _call(stream, stream.first, partial(_first_kernel, share), (share.programs, members), ins, outs)
 
 
 def _forward(stream: Stream, below: Array, weight: Array, bias: Array, last: Array | None, keep: bool) -> list[Array]:
     """The next hidden layer if it is to be kept; before it q without its bias, if this is the last one."""
     (members, rows, _), width, work = below.shape, weight.shape[-1], stream.forward
-    grid, top = (_programs(stream, work, members, rows), members), last is not None
+    share, top = _shared(stream, work, members, rows), last is not None
     ins = [_whole(below), _whole(weight), _whole(bias), *([] if last is None else [_whole(last)])]
     outs = [_output(members, rows, dtype=jnp.float32)] if top else []
     outs += [_output(members, rows, width)] if keep else []
-    return _call(stream, work, partial(_forward_kernel, work, top), grid, ins, outs)
+    return _call(stream, work, partial(_forward_kernel, share, top), (share.programs, members), ins, outs)
 
 
 class _Top(NamedTuple):
@@ -245,14 +252,15 @@ Slope = _Top | Array
 def _pull(stream: Stream, slope: Slope, weight: Array, below: Array) -> list[Array]:
     """δ of the layer below and its sum over rows."""
     (members, rows, width), work, top = below.shape, stream.pull, isinstance(slope, _Top)
-    programs = _programs(stream, work, members, rows)
+    mine = _shared(stream, work, members, rows)
+    programs = mine.programs
     if isinstance(slope, _Top):
         weight = (weight * slope.w[:, None, :]).astype(DTYPE)
     ins = [_whole(slope.hidden if isinstance(slope, _Top) else slope), _whole(weight), _whole(below)]
     ins += [_whole(slope.dq)] if isinstance(slope, _Top) else []
     share = pl.BlockSpec((None, None, width), lambda p, m: (p, m, 0))
     outs = [_output(members, rows, width), ((programs, members, width), jnp.float32, share)]
-    delta, biases = _call(stream, work, partial(_pull_kernel, work, top), (programs, members), ins, outs)
+    delta, biases = _call(stream, work, partial(_pull_kernel, mine, top), (programs, members), ins, outs)
     return [delta, _summed(biases)]
 
 
@@ -263,7 +271,8 @@ def _first_layer(
     (members, columns, width), (rows, fan_out), work = w1.shape, slope.shape[1:], stream.down
     units = min(stream.down_units, width)
     shares = width // units
-    programs = _programs(stream, work, members * shares, rows)
+    mine = _shared(stream, work, members * shares, rows)
+    programs = mine.programs
     ins = [(slope, pl.BlockSpec((None, rows, fan_out), lambda p, u, m: (m, 0, 0)))]
     ins.append((x, pl.BlockSpec((rows, columns), lambda p, u, m: (0, 0))))
     ins.append((w1, pl.BlockSpec((None, columns, units), lambda p, u, m: (m, 0, u))))
@@ -271,11 +280,11 @@ def _first_layer(
     grid = programs, shares, members
     share = pl.BlockSpec((None, None, units, columns), lambda p, u, m: (p, m, u, 0))
     of_weights: Out = (programs, members, width, columns), jnp.float32, share
-    (d_first,) = _call(stream, work, partial(_down_kernel, work), grid, ins, [of_weights])
+    (d_first,) = _call(stream, work, partial(_down_kernel, mine), grid, ins, [of_weights])
     by_units = pl.BlockSpec((None, None, rows, columns), lambda p, u, m: (u, m, 0, 0))
     of_input: Out = (shares, members, rows, columns), jnp.float32, by_units
     # Of these two kernels the compiler leaves out the one that nobody asked for.
-    (dx,) = _call(stream, work, partial(_input_kernel, work), grid, ins, [of_input])
+    (dx,) = _call(stream, work, partial(_input_kernel, mine), grid, ins, [of_input])
     return _summed(d_first).mT, dx.sum(axis=(0, 1))
 
 
@@ -287,7 +296,8 @@ def _weight_gradient(
     (members, rows, fan_out), fan_in = above.shape, below.shape[-1] if w1 is None else w1.shape[-1]
     tile_in, tile_out = min(stream.sum_inputs, fan_in), min(stream.sum_outputs, fan_out)
     tiles = (fan_out // tile_out, fan_in // tile_in)
-    programs = _programs(stream, work, members * tiles[0] * tiles[1], rows)
+    mine = _shared(stream, work, members * tiles[0] * tiles[1], rows, axis=2)
+    programs = mine.programs
     if w1 is None:
         ins = [(below, pl.BlockSpec((None, rows, tile_in), lambda o, i, p, m: (m, 0, i)))]
     else:
@@ -299,7 +309,7 @@ def _weight_gradient(
     if w1 is not None:
         ins.append((w1, pl.BlockSpec((None, w1.shape[1], tile_in), lambda o, i, p, m: (m, 0, i))))
     share = pl.BlockSpec((None, None, tile_in, tile_out), lambda o, i, p, m: (p, m, i, o))
-    kernel = partial(_sum_kernel, work, top, w1 is not None)
+    kernel = partial(_sum_kernel, mine, top, w1 is not None)
     outs: list[Out] = [((programs, members, fan_in, fan_out), jnp.float32, share)]
     return _summed(*_call(stream, work, kernel, (*tiles, programs, members), ins, outs))
 
