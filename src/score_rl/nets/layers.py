@@ -26,6 +26,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, BFloat16, Float
 
+from score_rl.nets.launching import In, Out, launch, summed
+
 DTYPE = jnp.bfloat16
 WIDTH = 64  # what a width is a multiple of, and the most of a sum that is loaded at once
 MOST_INPUTS = 128  # of a tile of a weight's gradient: 256 by 256 sums are more than the registers hold
@@ -131,7 +133,6 @@ class _Last(NamedTuple):
 
 
 Slope = _Last | Array
-Out = tuple[tuple[int, ...], Any, pl.BlockSpec]
 
 
 def _tile(width: int, most: int) -> int:
@@ -146,20 +147,9 @@ def _parts(steps: int, wanted: int) -> int:
 
 
 def _call(
-    tiles: Tiles, kernel: Callable[..., None], grid: tuple[int, ...], ins: Sequence[Any], outs: Sequence[Out]
+    tiles: Tiles, kernel: Callable[..., None], grid: tuple[int, ...], ins: Sequence[In], outs: Sequence[Out]
 ) -> list[Array]:
-    """`ins` are arrays, each with its blocks. The first index of a grid is the one that changes fastest."""
-    options: dict[str, Any] = {"interpret": True} if tiles.interpret else {}
-    if not tiles.interpret:
-        options["compiler_params"] = plt.CompilerParams(num_warps=tiles.warps, num_stages=tiles.stages)
-    return pl.pallas_call(
-        kernel,
-        grid=grid,
-        in_specs=[spec for _, spec in ins],
-        out_specs=[spec for _, _, spec in outs],
-        out_shape=[jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, _ in outs],
-        **options,
-    )(*(operand for operand, _ in ins))
+    return launch(kernel, grid, ins, outs, warps=tiles.warps, stages=tiles.stages, interpret=tiles.interpret)
 
 
 def _forward(tiles: Tiles, x: Array, weight: Array, bias: Array, last: Array | None, keep: bool) -> list[Array]:
@@ -182,7 +172,7 @@ def _forward(tiles: Tiles, x: Array, weight: Array, bias: Array, last: Array | N
         outs.append(((members, rows, width), DTYPE, spec))
     grid = (shares, rows // tiles.rows, members)
     results = _call(tiles, partial(_layer_kernel, last is not None), grid, ins, outs)
-    return results if last is None else [_summed(results[0]), *results[1:]]
+    return results if last is None else [summed(results[0]), *results[1:]]
 
 
 def _pull(tiles: Tiles, slope: Slope, weight: Array, below: Array | None) -> list[Array]:
@@ -205,7 +195,7 @@ def _pull(tiles: Tiles, slope: Slope, weight: Array, below: Array | None) -> lis
     share = pl.BlockSpec((None, None, units), lambda u, r, m: (r, m, u))
     outs: list[Out] = [((members, rows, width), DTYPE, some), ((grid[1], members, width), jnp.float32, share)]
     delta, biases = _call(tiles, kernel, grid, ins, outs)
-    return [delta, _summed(biases)]
+    return [delta, summed(biases)]
 
 
 def _weight_gradient(tiles: Tiles, below: Array, slope: Slope) -> Float[Array, "members fan_in fan_out"]:
@@ -225,11 +215,7 @@ def _weight_gradient(tiles: Tiles, below: Array, slope: Slope) -> Float[Array, "
     share = pl.BlockSpec((None, None, tile_in, tile_out), lambda o, i, g, m: (g, m, i, o))
     grid = (fan_out // tile_out, fan_in // tile_in, parts, members)
     kernel = partial(_weight_kernel, isinstance(slope, _Last))
-    return _summed(*_call(tiles, kernel, grid, ins, [((parts, members, fan_in, fan_out), jnp.float32, share)]))
-
-
-def _summed(shares: Float[Array, "number *rest"]) -> Float[Array, "*rest"]:  # noqa: F821
-    return shares[0] if shares.shape[0] == 1 else shares.sum(axis=0)
+    return summed(*_call(tiles, kernel, grid, ins, [((parts, members, fan_in, fan_out), jnp.float32, share)]))
 
 
 def _padding(inputs: int) -> int:

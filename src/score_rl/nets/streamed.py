@@ -25,6 +25,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, BFloat16, Float
 
+from score_rl.nets.launching import In, Out, launch, summed
+
 DTYPE = jnp.bfloat16
 WIDTHS = (64, 128, 256)
 MOST_INPUTS = 127  # and a column of ones
@@ -179,24 +181,11 @@ def _sum_kernel(share: _Share, top: bool, again: bool, *refs: Any) -> None:
 
 # -- calling them ----------------------------------------------------------------------------------------------------
 
-In = tuple[Array, pl.BlockSpec]
-Out = tuple[tuple[int, ...], Any, pl.BlockSpec]
-
 
 def _call(
     stream: Stream, work: Work, kernel: Callable[..., None], grid: tuple[int, ...], ins: Sequence[In], outs: list[Out]
 ) -> list[Array]:
-    options: dict[str, Any] = {"interpret": True} if stream.interpret else {}
-    if not stream.interpret:
-        options["compiler_params"] = plt.CompilerParams(num_warps=work.warps, num_stages=work.stages)
-    return pl.pallas_call(
-        kernel,
-        grid=grid,
-        in_specs=[spec for _, spec in ins],
-        out_specs=[spec for _, _, spec in outs],
-        out_shape=[jax.ShapeDtypeStruct(shape, dtype) for shape, dtype, _ in outs],
-        **options,
-    )(*(operand for operand, _ in ins))
+    return launch(kernel, grid, ins, outs, warps=work.warps, stages=work.stages, interpret=stream.interpret)
 
 
 def _shared(stream: Stream, work: Work, others: int, rows: int, axis: int = 0) -> _Share:
@@ -261,7 +250,7 @@ def _pull(stream: Stream, slope: Slope, weight: Array, below: Array) -> list[Arr
     share = pl.BlockSpec((None, None, width), lambda p, m: (p, m, 0))
     outs = [_output(members, rows, width), ((programs, members, width), jnp.float32, share)]
     delta, biases = _call(stream, work, partial(_pull_kernel, mine, top), (programs, members), ins, outs)
-    return [delta, _summed(biases)]
+    return [delta, summed(biases)]
 
 
 def _first_layer(
@@ -285,7 +274,7 @@ def _first_layer(
     of_input: Out = (shares, members, rows, columns), jnp.float32, by_units
     # Of these two kernels the compiler leaves out the one that nobody asked for.
     (dx,) = _call(stream, work, partial(_input_kernel, mine), grid, ins, [of_input])
-    return _summed(d_first).mT, dx.sum(axis=(0, 1))
+    return summed(d_first).mT, dx.sum(axis=(0, 1))
 
 
 def _weight_gradient(
@@ -311,11 +300,7 @@ def _weight_gradient(
     share = pl.BlockSpec((None, None, tile_in, tile_out), lambda o, i, p, m: (p, m, i, o))
     kernel = partial(_sum_kernel, mine, top, w1 is not None)
     outs: list[Out] = [((programs, members, fan_in, fan_out), jnp.float32, share)]
-    return _summed(*_call(stream, work, kernel, (*tiles, programs, members), ins, outs))
-
-
-def _summed(shares: Float[Array, "number *rest"]) -> Float[Array, "*rest"]:  # noqa: F821
-    return shares[0] if shares.shape[0] == 1 else shares.sum(axis=0)
+    return summed(*_call(stream, work, kernel, (*tiles, programs, members), ins, outs))
 
 
 class _Prepared(NamedTuple):
