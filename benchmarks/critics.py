@@ -185,7 +185,13 @@ def _whole(way: str, method: str, runs: int, asked: Arguments) -> Engine:
 
 
 def _compare(
-    title: str, makers: list[Callable[[], TakesTurns]], scale: int, unit: str, asked: Arguments, results: Results
+    title: str,
+    makers: list[Callable[[], TakesTurns]],
+    scale: int,
+    unit: str,
+    asked: Arguments,
+    results: Results,
+    clock: Clock,
 ) -> list[TakesTurns]:
     contestants: list[TakesTurns] = []
     for way, maker in zip(asked.ways, makers, strict=True):
@@ -195,7 +201,7 @@ def _compare(
             say(f"{title}: {way} cannot be compiled: {str(error)[:300]}")
     if not contestants:
         return []
-    rates = in_turns(contestants, asked.rounds, Clock(asked.limit).over)
+    rates = in_turns(contestants, asked.rounds, clock.over)
     first = rates[0][1]
     distances = {one.name: one.distance for one in contestants if isinstance(one, Alone)}
     figures: dict[str, dict[str, Any]] = {}
@@ -222,7 +228,7 @@ def main(asked: Arguments) -> None:
                 say(f"no time left for {shape} {mode}")
                 continue
             makers: list[Callable[[], TakesTurns]] = [partial(Alone, way, shape, mode, asked) for way in asked.ways]
-            for one in _compare(f"{shape} {mode}", makers, 1, "a call", asked, results):
+            for one in _compare(f"{shape} {mode}", makers, 1, "a call", asked, results, clock):
                 if asked.trace and isinstance(one, Alone):
                     for name, micros in sorted(one.kernels().items(), key=lambda item: -item[1]):
                         say(f"    {one.name}: {micros:8.1f} µs {name[:90]}")
@@ -232,7 +238,7 @@ def main(asked: Arguments) -> None:
             say(f"no time left for {method}")
             continue
         makers = [partial(_whole, way, name, int(number or 1), asked) for way in asked.ways]
-        _compare(f"{method} update", makers, int(number or 1), "an update of all", asked, results)
+        _compare(f"{method} update", makers, int(number or 1), "an update of all", asked, results, clock)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ replicas. What was interrupted goes on when it is called again; until then what 
 
 import csv
 import json
-import math
 import re
 import time
 from dataclasses import dataclass
@@ -159,7 +158,7 @@ def keep_what_was_reached(asked: Arguments, job: str) -> None:
     judged = [metrics.of(run.id).curve("evaluation/score")[0] for run in running]
     reached = min((int(steps[-1]) if len(steps) else 0 for steps in judged), default=0)
     if reached:
-        kept(asked, job, experiment, 0, math.nan, reached)
+        kept(asked, job, experiment, 0, None, reached)
 
 
 def kept(
@@ -167,7 +166,7 @@ def kept(
     job: str,
     experiment: score_rl.Experiment,
     episodes: int,
-    seconds: float,
+    seconds: float | None,
     reached: int | None = None,
 ) -> dict[str, Any]:
     title = experiment[0].algorithm.title
@@ -175,7 +174,7 @@ def kept(
     summary = summarise(experiment, episodes, reached) | {
         "what": f"{title}, last policy, normalised score in percent",
         "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
-        "seconds_of_the_last_call": None if math.isnan(seconds) else seconds,
+        "seconds_of_the_last_call": seconds,
     }
     folder = asked.out / "results" / spelled(job)
     names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))

@@ -16,9 +16,10 @@ set -eu
 [ $# -ge 2 ] || { sed -n '2,/^set/p' "$0" | sed '/^set/d; s/^# \{0,1\}//'; exit 2; }
 out=$1
 shift
-here=$(dirname "$0")
-speed() { "${PYTHON:-python}" "$here/speed.py" --out "$out" "$@" || echo "FAILED: speed.py $*"; }
-critics() { "${PYTHON:-python}" "$here/critics.py" --out "$out" "$@" || echo "FAILED: critics.py $*"; }
+here=$(dirname "$0") failed=0
+fail() { echo "FAILED: $*" >&2 && failed=1; }  # the other steps are still worth their time
+speed() { "${PYTHON:-python}" "$here/speed.py" --out "$out" "$@" || fail "speed.py $*"; }
+critics() { "${PYTHON:-python}" "$here/critics.py" --out "$out" "$@" || fail "critics.py $*"; }
 ways="layers streamed streamed:stored=True streamed:sum_outputs=128,sums=64/8/3/264"
 runs="1 5 15 75" updates=100000 often=10000 minutes=5 small="" short="" few=""
 [ -z "${TRIAL:-}" ] || {
@@ -53,3 +54,4 @@ for step in "$@"; do
     *) echo "no step is called $step" >&2 && exit 2 ;;
   esac
 done
+exit $failed

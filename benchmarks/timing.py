@@ -19,6 +19,7 @@ from score_rl.envs import available_cores
 from score_rl.fleet.experiment import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, expand_runs
+from score_rl.fleet.stage_program import StageProgram
 from score_rl.fleet.store import provenance
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
@@ -97,7 +98,7 @@ class Engine:
     def _start(self) -> None:
         self._state = self.program.init()
         for number in range(len(self.program.algorithm.stages)):
-            stage = self.program.stage(number)
+            stage = StageProgram(self.program, number)
             self._state = stage.absorb(self._state, stage.result(stage.init()))
         self._advance()
         self._windows = max(1, round(self._advance() / self.runs * self._seconds / self.window))

@@ -1,5 +1,7 @@
 """Options for the compiler: those it knows, on the devices they are for."""
 
+import platform
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -24,6 +26,7 @@ def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatc
     compilation.compiler_options.cache_clear()
 
 
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another kind of processor")
 @pytest.mark.parametrize(
     ("flags", "units"),
     [

@@ -8,7 +8,7 @@ import pytest
 import score_rl
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.errors import Stopped
-from score_rl.fleet import program
+from score_rl.fleet import effort, program
 from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
 from score_rl.fleet.effort import NUMBER, operations
 from score_rl.fleet.spec import ExperimentSpec, expand_runs
@@ -44,7 +44,7 @@ def test_more_work_smaller_pieces(monkeypatch):
     assert fleet().piece(30) == 30, "little work is done in one go"
     work = operations(fleet()._trace(30).jaxpr.jaxpr)
     for parts, expected in ((1.01, 10), (2.9, 10), (3.1, 6), (20, 2), (1000, 2)):  # SCORE's cycle is 2
-        monkeypatch.setattr(program, "MOST_OPERATIONS", work / parts)
+        monkeypatch.setattr(effort, "MOST_OPERATIONS", work / parts)
         assert fleet().piece(30) == expected, parts
     assert operations(fleet(batch_size=(64,))._trace(30).jaxpr.jaxpr) > 1.5 * work
     on_a_gpu = fleet()

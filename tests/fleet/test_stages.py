@@ -18,12 +18,12 @@ from score_rl.algorithms.algorithm import Algorithm, config, cycle, setting
 from score_rl.algorithms.model_fitting import hold_out, scrambled, spared
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.errors import InputError, Stopped
-from score_rl.fleet import program as fleet_program
-from score_rl.fleet import stages
+from score_rl.fleet import effort, stages
 from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
-from score_rl.fleet.program import FleetProgram, StageProgram
+from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress
 from score_rl.fleet.spec import Run
+from score_rl.fleet.stage_program import StageProgram
 from tests.fleet.conftest import recording
 
 # -- refreshes ---------------------------------------------------------------------------------------------------------
@@ -150,14 +150,14 @@ def test_runs_are_fitted_alone_as_among_others_and_stop_one_by_one():
     """Data of different lengths: so are the epochs."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
     runs = [mopo_run(dataset, seed, patience=1, dynamics_learning_rate=0.1) for dataset in data for seed in (0, 1)]
-    program = FleetProgram(runs).stage(0)
+    program = StageProgram(FleetProgram(runs), 0)
     state, told = fit_all(program, 20)
     lasted = np.sum([epoch["working"] for epoch in told], axis=0)
     assert len(set(lasted)) > 1, "all stopped at once: nothing shows that they do so one by one"
     assert (lasted < 20).all()
     assert told[-1]["done"].all()
     place = 3
-    alone, alone_told = fit_all(FleetProgram([runs[place]]).stage(0), 20)
+    alone, alone_told = fit_all(StageProgram(FleetProgram([runs[place]]), 0), 20)
     assert sum(bool(epoch["working"][0]) for epoch in alone_told) == lasted[place]
     for mine, single in zip(jax.tree.leaves(state), jax.tree.leaves(alone), strict=True):
         # Adam's steps of 0.1 magnify rounding, so whole arrays are compared, not their smallest numbers.
@@ -195,13 +195,14 @@ def test_stages_and_refreshes_are_sharded_over_devices():
         """
         import jax, numpy as np
         from score_rl.fleet.program import FleetProgram
+        from score_rl.fleet.stage_program import StageProgram
         from tests.fleet.conftest import recording
         from tests.fleet.test_stages import epoch_in_pieces, mopo_run
         assert len(jax.devices()) == 2
         runs, states = [mopo_run(recording(), seed) for seed in range(3)], []
         for devices in (jax.devices(), jax.devices()[:1]):
             program = FleetProgram(runs, devices)
-            stage = program.stage(0)
+            stage = StageProgram(program, 0)
             active = np.ones(program.width, bool)
             fit, _ = stage.epoch(stage.init(), active, 0)
             pieces, _ = epoch_in_pieces(stage, stage.init(), active, 0, 10)
@@ -230,7 +231,7 @@ def test_a_stage_is_compiled_once(name):
     algorithm = get_algorithm(name)
     fleet = FleetProgram([Run("one", algorithm, recording(), 0, algorithm.Config())])
     for number in range(len(algorithm.stages)):
-        stage = fleet.stage(number)
+        stage = StageProgram(fleet, number)
         count = jax.ShapeDtypeStruct((), jnp.int32)
         before = stage.state_shapes()
         for after in (
@@ -252,7 +253,7 @@ def epoch_in_pieces(program, state, active, epoch, piece):
 def test_pieces_of_an_epoch_change_nothing():
     """Data of two lengths, a run that is not active and one that is done."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
-    program = FleetProgram([mopo_run(dataset, seed) for dataset in data for seed in (0, 1)]).stage(0)
+    program = StageProgram(FleetProgram([mopo_run(dataset, seed) for dataset in data for seed in (0, 1)]), 0)
     active, found = np.array([True, False, True, True]), {}
     for piece in (1, 7, 16, 100, None):  # epochs of 29 and 16 updates
         state, told = program.init(), []
@@ -279,16 +280,16 @@ def test_pieces_of_an_epoch_change_nothing():
 
 def test_more_work_smaller_pieces(monkeypatch):
     def piece(**settings):
-        return FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]).stage(0).piece
+        return StageProgram(FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0).piece
 
-    monkeypatch.setattr(fleet_program, "MOST_OPERATIONS", 1e8)
+    monkeypatch.setattr(effort, "MOST_OPERATIONS", 1e8)
     few, more = piece(batch_size=64), piece(batch_size=16)
     assert 1 < 2 * few < more < 8 * few
-    monkeypatch.setattr(fleet_program, "MOST_OPERATIONS", 1)
+    monkeypatch.setattr(effort, "MOST_OPERATIONS", 1)
     assert piece() == 1
     on_a_gpu = FleetProgram([mopo_run(recording(), 0)])
     on_a_gpu.platform = "gpu"
-    assert on_a_gpu.stage(0).piece is None
+    assert StageProgram(on_a_gpu, 0).piece is None
 
 
 # -- stages in an experiment ------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 from score_rl.nets.perceptron import Perceptron
 
@@ -27,3 +28,18 @@ def distance(one: Any, other: Any) -> float:
     """The largest relative one between two trees' arrays."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
+
+
+def lowered_for_gpus(function: Any, members: int, rows: int, inputs: int) -> str:
+    """What the gradients of two runs' ensembles are given to a GPU's compiler as."""
+    shapes = jax.eval_shape(
+        lambda: (
+            Perceptron.init(jax.random.key(0), (inputs, 256, 256, 256, 1), members=members),
+            jnp.zeros((rows, inputs)),
+        )
+    )
+    fleet = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), shapes)
+    slopes = jax.grad(lambda net, x: function(net, x).sum(), argnums=(0, 1))
+    gpu = AbstractDevice("NVIDIA H200", None, "gpu")
+    with use_abstract_mesh(AbstractMesh((1,), ("device",), abstract_device=gpu)):
+        return jax.jit(jax.vmap(slopes)).trace(*fleet).lower(lowering_platforms=("cuda",)).as_text()

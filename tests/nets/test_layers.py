@@ -3,14 +3,13 @@
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 import score_rl.nets.layers as layers
 from score_rl.nets.actor_critic import values, values_of_many
 from score_rl.nets.layers import Tiles, fits, outputs, tiles_for
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
-from tests.nets.slopes import distance, gradients, plain
+from tests.nets.slopes import distance, gradients, lowered_for_gpus, plain
 
 MEMBERS, INPUTS, ROWS = 2, 23, 50  # 50 rows: the last tile is not full
 SMALL = Tiles(rows=64, units=64, interpret=True)
@@ -117,15 +116,5 @@ def test_slopes_by_states_and_actions(monkeypatch):
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
 def test_they_can_be_lowered_for_gpus(tiles, members, rows, inputs):
     """As far as a machine without one can tell."""
-    shapes = jax.eval_shape(
-        lambda: (
-            Perceptron.init(jax.random.key(0), (inputs, 256, 256, 256, 1), members=members),
-            jnp.zeros((rows, inputs)),
-        )
-    )
-    fleet = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), shapes)
-    slopes = jax.grad(lambda net, x: kernels(tiles)(net, x).sum(), argnums=(0, 1))
-    gpu = AbstractDevice("NVIDIA H200", None, "gpu")
-    with use_abstract_mesh(AbstractMesh((1,), ("device",), abstract_device=gpu)):
-        lowered = jax.jit(jax.vmap(slopes)).trace(*fleet).lower(lowering_platforms=("cuda",))
-    assert lowered.as_text().count("triton") == 9  # three forward, two and one back, three gradients of weights
+    lowered = lowered_for_gpus(kernels(tiles), members, rows, inputs)
+    assert lowered.count("triton") == 9  # three forward, two and one back, three gradients of weights

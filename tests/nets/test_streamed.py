@@ -3,14 +3,13 @@
 import jax
 import jax.numpy as jnp
 import pytest
-from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 
 import score_rl.nets.streamed as streamed
 from score_rl.nets.actor_critic import values, values_of_many
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from score_rl.nets.streamed import Stream, fits, outputs
-from tests.nets.slopes import distance, gradients, plain
+from tests.nets.slopes import distance, gradients, lowered_for_gpus, plain
 
 MEMBERS, INPUTS, ROWS = 2, 23, 50  # 50 rows: the last tile is not full
 MANY_RUNS = Stream(runs=100, interpret=True)  # one program for each member
@@ -104,17 +103,14 @@ def test_critics_use_them_where_they_are_chosen(monkeypatch):
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
 def test_they_can_be_lowered_for_gpus(stored, members, rows, inputs):
     """As far as a machine without one can tell."""
-    shapes = jax.eval_shape(
-        lambda: (
-            Perceptron.init(jax.random.key(0), (inputs, 256, 256, 256, 1), members=members),
-            jnp.zeros((rows, inputs)),
-        )
-    )
-    fleet = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), shapes)
-    slopes = jax.grad(lambda net, x: kernels(Stream(runs=2, stored=stored))(net, x).sum(), argnums=(0, 1))
-    gpu = AbstractDevice("NVIDIA H200", None, "gpu")
-    with use_abstract_mesh(AbstractMesh((1,), ("device",), abstract_device=gpu)):
-        lowered = jax.jit(jax.vmap(slopes)).trace(*fleet).lower(lowering_platforms=("cuda",))
-    assert lowered.as_text().count("triton") == 7  # two forward, one back, two sums, the first weight's and the input's
-    # On a device the axes of a grid are folded into three: what they were is not to be asked there.
-    assert "num_programs" not in str(jax.make_jaxpr(slopes)(*shapes))
+    lowered = lowered_for_gpus(kernels(Stream(runs=2, stored=stored)), members, rows, inputs)
+    assert lowered.count("triton") == 7  # two forward, one back, two sums, the first weight's and the input's
+
+
+def test_no_program_asks_how_many_there_are():
+    """On a device the axes of a grid are folded into three, so it would be told something else."""
+    net, x = network(64, 64, 64), jnp.zeros((ROWS, INPUTS))
+    slopes = jax.grad(lambda net, x: kernels(MANY_RUNS)(net, x).sum(), argnums=(0, 1))
+    written = str(jax.make_jaxpr(slopes)(net, x))
+    assert "program_id" in written
+    assert "num_programs" not in written

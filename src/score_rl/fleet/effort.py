@@ -5,9 +5,8 @@ from typing import Any
 
 from jax.extend.core import jaxprs_in_params
 
-NUMBER = (
-    50  # multiplications that cost a CPU as much as one number computed outside of products: memory, not arithmetic
-)
+MOST_OPERATIONS = 2e11  # of one call on a CPU: half a second to some seconds
+NUMBER = 50  # multiplications cost a CPU as much as one number computed outside of products: memory, not arithmetic
 
 
 def operations(jaxpr: Any) -> float:

@@ -23,8 +23,9 @@ from jax.extend.core import jaxprs_in_params
 from score_rl.algorithms.algorithm import cycle
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.errors import InputError
-from score_rl.fleet.program import FleetProgram, train_epoch, train_window
+from score_rl.fleet.program import FleetProgram, train_window
 from score_rl.fleet.spec import Run
+from score_rl.fleet.stage_program import StageProgram
 from score_rl.nets.precision import Precision, arithmetic
 
 GIBIBYTE = 2**30
@@ -84,10 +85,10 @@ def upper_bound(run: Run, precision: Precision = "float32") -> int:
     with arithmetic(program.arithmetic):
         needs = [_computed(window, inputs, state, number, rows)]
     for stage in range(len(algorithm.stages)):
-        own = jax.tree.map(_of_one, program.stage(stage).state_shapes())
-        epoch = partial(train_epoch, algorithm, shapes, stage)
+        stages = StageProgram(program, stage)
+        own = jax.tree.map(_of_one, stages.state_shapes())
         working = jax.ShapeDtypeStruct((), jnp.bool_)
-        needs.append(_computed(epoch, inputs, own, working, number, rows) + 2 * _bytes(own))
+        needs.append(_computed(stages.epoch_of_run, inputs, own, working, number, rows) + 2 * _bytes(own))
     return max(needs) + 2 * _bytes(state) + _bytes(inputs)
 
 
@@ -106,7 +107,7 @@ def _compiled_need(run: Run, number: int, updates: int, precision: Precision) ->
     program = FleetProgram(runs, jax.local_devices()[:1], precision)
     needs = [program.memory(updates)]
     for stage in range(len(program.algorithm.stages)):
-        stages = program.stage(stage)
+        stages = StageProgram(program, stage)
         working = jax.ShapeDtypeStruct((number,), jnp.bool_)
         counter = jax.ShapeDtypeStruct((), jnp.int32)
         lowered = stages._epoch.lower(program.inputs, stages.state_shapes(), working, counter, program.rows)

@@ -3,31 +3,29 @@
 import dataclasses
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Stage, Statistics, cycle
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, Spread, Statistics, cycle
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
+from score_rl.fleet import effort
 from score_rl.fleet.compilation import bfloat16_units, compiler_options
-from score_rl.fleet.effort import operations
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.padded import FORMS
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
-from score_rl.nets.repetition import loop_in_blocks
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
-MOST_OPERATIONS = 2e11  # of one call on a CPU: half a second to some seconds
 WRITTEN_OUT = 2  # cycles in the loop's body of a fleet whose kernels take weights in bfloat16
 
 
@@ -188,95 +186,6 @@ def train_window(
     return state, {name: values.mean() for name, values in metrics.items()}
 
 
-class Begun(NamedTuple):
-    """Where an epoch of a stage stands."""
-
-    working: Bool[Array, ""]  # else the run stays as it is
-    updates: Int[Array, ""]  # in the whole epoch; none unless `working`
-    sums: Metrics  # over the updates done
-
-
-class EpochOfRun:
-    """One epoch of a stage; a run that is done, or not `active`, stays as it is.
-
-    How many updates that is depends on the run's data: the longest decides how long a fleet's epoch takes.
-    """
-
-    def __init__(
-        self, algorithm: Algorithm, shapes: Shapes, number: int, inputs: RunInputs, rows: Float[Array, "rows columns"]
-    ) -> None:
-        self.stage, self.config, self.data = algorithm.stages[number], inputs.config, inputs.data(shapes, rows)
-        self.key = jax.random.fold_in(stage_key(inputs, number), 1)
-
-    def begin(self, state: Any, active: Bool[Array, ""]) -> Begun:
-        working = active & ~self.stage.done(self.config, state)
-        updates = jnp.where(working, self.stage.updates(self.config, self.data), 0)
-        measured = jax.eval_shape(lambda: self.stage.update(self.config, state, self.data, self.key)[1])
-        return Begun(working, updates, {name: jnp.zeros(value.shape, value.dtype) for name, value in measured.items()})
-
-    def update(self, epoch: Int[Array, ""]) -> Callable[[Int[Array, ""], tuple[Any, Metrics]], tuple[Any, Metrics]]:
-        """What a loop over the epoch's updates does in each."""
-        stream = jax.random.fold_in(self.key, epoch)
-
-        def update(index: Int[Array, ""], carry: tuple[Any, Metrics]) -> tuple[Any, Metrics]:
-            state, sums = carry
-            state, metrics = self.stage.update(self.config, state, self.data, jax.random.fold_in(stream, index))
-            return state, {name: sums[name] + value for name, value in metrics.items()}
-
-        return update
-
-    def end(self, before: Any, after: Any, active: Bool[Array, ""], begun: Begun) -> tuple[Any, Metrics]:
-        """`before` is any state in this epoch: a run that is not working has but one."""
-        after, judged = self.stage.judge(self.config, after, self.data)
-        after = jax.tree.map(lambda new, old: jnp.where(begun.working, new, old), after, before)
-        metrics = {name: value / jnp.maximum(begun.updates, 1) for name, value in begun.sums.items()} | judged
-        return after, metrics | {"working": begun.working, "done": ~active | self.stage.done(self.config, after)}
-
-
-def train_epoch(
-    algorithm: Algorithm,
-    shapes: Shapes,
-    number: int,
-    inputs: RunInputs,
-    state: Any,
-    active: Bool[Array, ""],
-    epoch: Int[Array, ""],
-    rows: Float[Array, "rows columns"],
-) -> tuple[Any, Metrics]:
-    """An epoch as a whole."""
-    mine = EpochOfRun(algorithm, shapes, number, inputs, rows)
-    update, begun = mine.update(epoch), mine.begin(state, active)
-    after, sums = loop_in_blocks(begun.updates, update, (state, begun.sums))
-    return mine.end(state, after, active, begun._replace(sums=sums))
-
-
-def train_part(
-    algorithm: Algorithm,
-    shapes: Shapes,
-    number: int,
-    inputs: RunInputs,
-    state: Any,
-    begun: Begun,
-    epoch: Int[Array, ""],
-    first: Int[Array, ""],
-    until: Int[Array, ""],
-    rows: Float[Array, "rows columns"],
-) -> tuple[Any, Begun]:
-    """The updates from `first` to before `until` of an epoch that has begun, as far as the run has so many."""
-    update = EpochOfRun(algorithm, shapes, number, inputs, rows).update(epoch)
-
-    def one(index: Int[Array, ""], carry: tuple[Any, Metrics]) -> tuple[Any, Metrics]:
-        after = update(index, carry)
-        return jax.tree.map(lambda new, old: jnp.where(index < begun.updates, new, old), after, carry)
-
-    state, sums = jax.lax.fori_loop(first, until, one, (state, begun.sums))
-    return state, begun._replace(sums=sums)
-
-
-def stage_key(inputs: RunInputs, number: int) -> PRNGKeyArray:
-    return jax.random.fold_in(jax.random.fold_in(inputs.key, 3), number)
-
-
 def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
     """What `vmap` over an axis of length one computes, without the axis: on a CPU that is a tenth faster."""
 
@@ -415,7 +324,7 @@ class FleetProgram:
             return window
         turns = cycle(self.algorithm, self.runs[0].config)
         self._traced[window] = traced = self._trace(window)
-        most = MOST_OPERATIONS * window / operations(traced.jaxpr.jaxpr)
+        most = effort.MOST_OPERATIONS * window / effort.operations(traced.jaxpr.jaxpr)
         lengths = [length for length in range(turns, window + 1, turns) if window % length == 0]
         piece = max((length for length in lengths if length <= most), default=turns)
         if piece != window:
@@ -437,9 +346,6 @@ class FleetProgram:
         number = jax.device_put(np.int32(start), self._whole)
         return self.compile(updates)(self.inputs, state, number, self.rows)
 
-    def stage(self, number: int) -> "StageProgram":
-        return StageProgram(self, number)
-
     def policies(self, state: Any) -> Any:
         """A copy of what acting needs, which stays valid while training goes on."""
         return self._copied_policies(state)
@@ -460,122 +366,3 @@ class FleetProgram:
             + analysis.temp_size_in_bytes
             - analysis.alias_size_in_bytes
         )
-
-
-class StageProgram:
-    """One stage of a fleet's algorithm, compiled over all runs."""
-
-    def __init__(self, program: FleetProgram, number: int) -> None:
-        self.program, self.number = program, number
-        self.stage: Stage = program.algorithm.stages[number]
-
-    def _jit(self, function: Callable[..., Any], in_axes: tuple[int | None, ...], **options: Any) -> Any:
-        return jax.jit(
-            self.program._over_runs(function, in_axes),
-            out_shardings=self.program._split,
-            compiler_options=compiler_options(self.program.platform),
-            **options,
-        )
-
-    @cached_property
-    def _init(self) -> Any:
-        shapes, number = self.program.shapes, self.number
-
-        def init(inputs: RunInputs, rows: Array) -> Any:
-            key = jax.random.fold_in(stage_key(inputs, number), 0)
-            return self.stage.init(inputs.config, shapes, inputs.data(shapes, rows), key)
-
-        return self._jit(init, (0, None))
-
-    @cached_property
-    def _epoch(self) -> Any:
-        def epoch(inputs: RunInputs, state: Any, active: Array, number: Array, rows: Array) -> tuple[Any, Metrics]:
-            return train_epoch(
-                self.program.algorithm, self.program.shapes, self.number, inputs, state, active, number, rows
-            )
-
-        return self._jit(epoch, (0, 0, 0, None, None), donate_argnums=1)
-
-    def _epoch_of(self, inputs: RunInputs, rows: Array) -> EpochOfRun:
-        return EpochOfRun(self.program.algorithm, self.program.shapes, self.number, inputs, rows)
-
-    @cached_property
-    def _begin(self) -> Any:
-        def begin(inputs: RunInputs, state: Any, active: Array, rows: Array) -> Begun:
-            return self._epoch_of(inputs, rows).begin(state, active)
-
-        return self._jit(begin, (0, 0, 0, None))
-
-    @cached_property
-    def _part(self) -> Any:
-        part = partial(train_part, self.program.algorithm, self.program.shapes, self.number)
-        return self._jit(part, (0, 0, 0, None, None, None, None), donate_argnums=1)
-
-    @cached_property
-    def _end(self) -> Any:
-        def end(inputs: RunInputs, state: Any, begun: Begun, active: Array, rows: Array) -> tuple[Any, Metrics]:
-            return self._epoch_of(inputs, rows).end(state, state, active, begun)
-
-        return self._jit(end, (0, 0, 0, 0, None), donate_argnums=1)
-
-    @cached_property
-    def _result(self) -> Any:
-        def result(inputs: RunInputs, state: Any, rows: Array) -> Any:
-            return self.stage.result(inputs.config, state, inputs.data(self.program.shapes, rows))
-
-        return self._jit(result, (0, 0, None))
-
-    def init(self) -> Any:
-        state = self._init(self.program.inputs, self.program.rows)
-        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self.program._split)(state)
-
-    def state_shapes(self) -> Any:
-        return jax.eval_shape(self._init, self.program.inputs, self.program.rows)
-
-    def epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, Metrics]:
-        """One epoch of every active run. Returns at once; `state` must not be used again."""
-        which = jax.device_put(np.asarray(active), self.program._split)
-        epoch = jax.device_put(np.int32(number), self.program._whole)
-        return self._epoch(self.program.inputs, state, which, epoch, self.program.rows)
-
-    # A CPU may take minutes for an epoch, so there it is cut as a window is. Where makes no difference, not even in
-    # roundings: one program does any part, a whole epoch too, and is told from which update to which.
-
-    @cached_property
-    def piece(self) -> int | None:
-        """How many updates are one call on a CPU; elsewhere an epoch is one."""
-        if self.program.platform != "cpu":
-            return None
-        number = jax.ShapeDtypeStruct((), jnp.int32, sharding=self.program._whole)
-        arguments = self.state_shapes(), self.begun_shapes(), number, number, number
-        one = operations(self._part.trace(self.program.inputs, *arguments, self.program.rows).jaxpr.jaxpr)
-        return max(int(MOST_OPERATIONS / one), 1)
-
-    def begin(self, state: Any, active: Bool[np.ndarray, " runs"]) -> Begun:
-        which = jax.device_put(np.asarray(active), self.program._split)
-        return self._begin(self.program.inputs, state, which, self.program.rows)
-
-    def begun_shapes(self) -> Begun:
-        active = jax.ShapeDtypeStruct((self.program.width,), jnp.bool_)
-        return jax.eval_shape(self._begin, self.program.inputs, self.state_shapes(), active, self.program.rows)
-
-    def part(self, state: Any, begun: Begun, number: int, first: int, until: int) -> tuple[Any, Begun]:
-        """Some updates of an epoch that has begun. Returns at once; `state` must not be used again."""
-        numbers = (jax.device_put(np.int32(n), self.program._whole) for n in (number, first, until))
-        return self._part(self.program.inputs, state, begun, *numbers, self.program.rows)
-
-    def end(self, state: Any, begun: Begun, active: Bool[np.ndarray, " runs"]) -> tuple[Any, Metrics]:
-        """What `epoch` gives, once all updates are done; `state` must not be used again."""
-        which = jax.device_put(np.asarray(active), self.program._split)
-        return self._end(self.program.inputs, state, begun, which, self.program.rows)
-
-    def result(self, state: Any) -> Any:
-        return self._result(self.program.inputs, state, self.program.rows)
-
-    def result_shapes(self) -> Any:
-        return jax.eval_shape(self._result, self.program.inputs, self.state_shapes(), self.program.rows)
-
-    def absorb(self, state: Any, result: Any) -> Any:
-        absorb = self._jit(self.stage.absorb, (0, 0))
-        copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self.program._split)
-        return copied(absorb(state, result))

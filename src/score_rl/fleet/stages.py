@@ -35,9 +35,10 @@ from score_rl.fleet.checkpoint import (
     to_arrays,
     write_arrays,
 )
-from score_rl.fleet.program import Begun, FleetProgram, StageProgram
+from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress
 from score_rl.fleet.spec import ExperimentSpec, Run
+from score_rl.fleet.stage_program import Begun, StageProgram
 from score_rl.fleet.store import Folder, MetricsWriter, Row
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class FleetStages:
     def run(self, state: Any) -> Any:
         """The state that training starts from."""
         for number in range(len(self.program.algorithm.stages)):
-            stage = self.program.stage(number)
+            stage = StageProgram(self.program, number)
             state = stage.absorb(state, self._train(stage))
         return state
 

@@ -211,20 +211,20 @@ def _two_layers(
 ) -> list[BFloat16[Array, "members rows width"]]:
     """The second hidden layer, and the first if it is to be stored."""
     (members, width, fan_out), rows = w2.shape, x.shape[0]
-    share = _shared(stream, stream.first, members, rows)
+    mine = _shared(stream, stream.first, members, rows)
     ins = [_whole(x, everyones=True), _whole(w1), _whole(w2), _whole(b2)]
     outs = [_output(members, rows, fan_out), *([_output(members, rows, width)] if stored else [])]
-    return _call(stream, stream.first, partial(_first_kernel, share), (share.programs, members), ins, outs)
+    return _call(stream, stream.first, partial(_first_kernel, mine), (mine.programs, members), ins, outs)
 
 
 def _forward(stream: Stream, below: Array, weight: Array, bias: Array, last: Array | None, keep: bool) -> list[Array]:
     """The next hidden layer if it is to be kept; before it q without its bias, if this is the last one."""
     (members, rows, _), width, work = below.shape, weight.shape[-1], stream.forward
-    share, top = _shared(stream, work, members, rows), last is not None
+    mine, top = _shared(stream, work, members, rows), last is not None
     ins = [_whole(below), _whole(weight), _whole(bias), *([] if last is None else [_whole(last)])]
     outs = [_output(members, rows, dtype=jnp.float32)] if top else []
     outs += [_output(members, rows, width)] if keep else []
-    return _call(stream, work, partial(_forward_kernel, share, top), (share.programs, members), ins, outs)
+    return _call(stream, work, partial(_forward_kernel, mine, top), (mine.programs, members), ins, outs)
 
 
 class _Top(NamedTuple):
