@@ -82,7 +82,8 @@ def chosen(way: str, runs: int) -> Arithmetic:
         key, _, value = field.partition("=")
         given[key] = Work(*map(int, value.split("/"))) if "/" in value else ast.literal_eval(value)
     tiles: Tiles = tiles_for(runs)._replace(interpret=interpret, **(given if name == "layers" else {}))
-    streamed = Stream(runs=runs, interpret=interpret, **given) if name == "streamed" else None
+    # Of few rows too, for which fleets do not choose them.
+    streamed = Stream(**{"runs": runs, "least": 1, "interpret": interpret} | given) if name == "streamed" else None
     return Arithmetic("bfloat16", layers=tiles, streamed=streamed)
 
 

@@ -43,6 +43,7 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100, reached: int
             "last_policies": last,
             "mean": float(np.mean(last)) if last else None,
             "std": float(np.std(last)) if last else None,
+            "updates_per_second": _pace(metrics, runs),
         }
         if episodes:
             judged = experiment.evaluate_runs(episodes, runs=ended) if ended else ()
@@ -61,6 +62,13 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100, reached: int
         "results": results,
         "provenance": experiment.about["provenance"],
     }
+
+
+def _pace(metrics: Any, runs: Sequence[Any]) -> float | None:
+    """Of each run of its fleet, with evaluation, since the process that ended the training began."""
+    last = [metrics.of(run.id).curve("speed/updates_per_second")[1][-1:] for run in runs]
+    found = np.concatenate(last) if last else np.array([])
+    return float(found.mean()) if found.size else None
 
 
 def _score(curve: tuple[np.ndarray, np.ndarray], step: int | None) -> float:

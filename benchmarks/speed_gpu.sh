@@ -39,7 +39,7 @@ for step in "$@"; do
     score) speed --what score --runs $runs --limit 240 $short ;;
     overlap)
       for task in halfcheetah hopper walker2d; do
-        speed --what overlap --datasets "replica:$task-medium" "replica:$task-medium-replay" "replica:$task-expert" \
+        speed --what overlap --datasets "replica:$task-medium" "replica:$task-medium-expert" "replica:$task-expert" \
           --limit 60 --rounds 1 --updates $updates --eval-every $((often / 2)) $small
       done ;;
     evaluation) speed --what evaluation --limit 60 $small ;;

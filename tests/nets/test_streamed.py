@@ -12,7 +12,7 @@ from score_rl.nets.streamed import Stream, fits, outputs
 from tests.nets.slopes import distance, gradients, lowered_for_gpus, plain
 
 MEMBERS, INPUTS, ROWS = 2, 23, 50  # 50 rows: the last tile is not full
-MANY_RUNS = Stream(runs=100, interpret=True)  # one program for each member
+MANY_RUNS = Stream(runs=100, least=1, interpret=True)  # one program for each member
 
 
 def network(*hidden: int, inputs: int = INPUTS) -> Perceptron:
@@ -72,16 +72,21 @@ def test_fleets_of_networks(monkeypatch):
     assert distance(slopes(kernels(Stream(runs=2, interpret=True))), slopes(plain)) < 1e-5
 
 
-def test_only_networks_of_their_shape():
-    assert fits(network(256, 256, 256).weights)
-    assert fits(network(64, 128, 256, 64).weights)
-    assert not fits(network(256, 256).weights)
-    assert not fits(network(256, 512, 256).weights)
-    assert not fits(network(64, 192, 64).weights)
-    assert fits(network(64, 64, 64, inputs=127).weights)
-    assert not fits(network(64, 64, 64, inputs=128).weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 2), members=2).weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 1)).weights)
+def suits(net: Perceptron, rows: int = 2_048) -> bool:
+    return fits(net.weights, rows, Stream())
+
+
+def test_only_networks_of_their_shape_on_many_rows():
+    assert suits(network(256, 256, 256))
+    assert suits(network(64, 128, 256, 64))
+    assert not suits(network(256, 256))
+    assert not suits(network(256, 512, 256))
+    assert not suits(network(64, 192, 64))
+    assert suits(network(64, 64, 64, inputs=127))
+    assert not suits(network(64, 64, 64, inputs=128))
+    assert not suits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 2), members=2))
+    assert not suits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 1)))
+    assert not suits(network(256, 256, 256), rows=2_047)
 
 
 def test_critics_use_them_where_they_are_chosen(monkeypatch):

@@ -22,6 +22,7 @@ from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.padded import FORMS
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
+from score_rl.nets.streamed import Stream
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
@@ -208,7 +209,7 @@ def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic
         return Arithmetic(precision, padded=None if units is None else FORMS[units], emulated=True)
     if precision == "float32":
         return Arithmetic(multiple=ALIGNED_WIDTH)
-    return Arithmetic(precision, Kernels(runs), tiles_for(runs), multiple=ALIGNED_WIDTH)
+    return Arithmetic(precision, Kernels(runs), tiles_for(runs), Stream(runs), multiple=ALIGNED_WIDTH)
 
 
 class FleetProgram:

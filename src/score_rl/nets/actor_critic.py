@@ -57,11 +57,11 @@ def values_of_many(
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state; differentiable once."""
-    members = critics.weights[0].shape[0]
-    if critics.fast_scalars() is not None:
+    members, (samples, batch) = critics.weights[0].shape[0], actions.shape[:2]
+    if critics.fast_scalars(samples * batch) is not None:
         # Each state beside each of its actions: small, the same for all members, and too cheap to be shared.
-        inputs = jnp.concatenate([repeated(observations, actions.shape[0]), actions], axis=-1)
-        return critics.scalars(inputs.reshape(-1, inputs.shape[-1])).reshape(members, *actions.shape[:2])
+        inputs = jnp.concatenate([repeated(observations, samples), actions], axis=-1)
+        return critics.scalars(inputs.reshape(-1, inputs.shape[-1])).reshape(members, samples, batch)
     return jax.vmap(partial(on_many, multiply=product))(
         critics, repeated(observations, members), repeated(actions, members)
     )[..., 0]

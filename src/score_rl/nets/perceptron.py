@@ -63,12 +63,12 @@ class Perceptron(eqx.Module):
                 x = activation(x)
         return x
 
-    def fast_scalars(self) -> Callable[..., Array] | None:
-        """The form of `scalars` that the chosen arithmetic has for networks of this shape, if any."""
+    def fast_scalars(self, rows: int) -> Callable[..., Array] | None:
+        """The form of `scalars` that the chosen arithmetic has for networks of this shape on so many rows, if any."""
         chosen = chosen_arithmetic()
         if chosen.kernels is not None and fused.fits(self.weights):
             return partial(fused.outputs, how=chosen.kernels.shape(self.weights[0].shape[0]))
-        if chosen.streamed is not None and streamed.fits(self.weights):
+        if chosen.streamed is not None and streamed.fits(self.weights, rows, chosen.streamed):
             return partial(streamed.outputs, stream=chosen.streamed)
         if chosen.layers is not None and layers.fits(self.weights):
             return partial(layers.outputs, tiles=chosen.layers)
@@ -79,7 +79,7 @@ class Perceptron(eqx.Module):
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
         """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
         once."""
-        fast = self.fast_scalars()
+        fast = self.fast_scalars(x.shape[0])
         if fast is not None:
             return fast(self.weights, self.biases, x)
         return self.members(x, multiply=product)[..., 0]

@@ -28,7 +28,7 @@ class Arithmetic(NamedTuple):
     precision: Precision = "float32"
     kernels: Kernels | None = None  # where the kernels of `fused` are to be used, and in which shape
     layers: Tiles | None = None  # the same for the kernels of `layers`
-    streamed: Stream | None = None  # the same for those of `streamed`, which go first where they fit
+    streamed: Stream | None = None  # the same for those of `streamed`, which go first where they fit and rows are many
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
     padded: Forms | None = None  # the forms of `padded` that networks take: for CPUs that multiply bfloat16
     emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some
