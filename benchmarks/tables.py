@@ -8,6 +8,7 @@ A table stands between `<!-- speed:NAME -->` and `<!-- /speed:NAME -->`; the res
 
 import json
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -276,6 +277,12 @@ def evaluation(found: list[Machine]) -> str:
     return table(headings, rows) + f"\n\n{measured_by(found, 'evaluation')}"
 
 
+def kept_to_the_end(part: dict[str, Any]) -> float:
+    """The speed kept if what is judged after the last update counts as well."""
+    pairs = zip(part["rounds"]["without"], part["rounds"]["with"], strict=True)
+    return statistics.median(without["seconds"] / judged["seconds"] for without, judged in pairs)
+
+
 def overlap(found: list[Machine]) -> str:
     rows = [
         [
@@ -285,45 +292,117 @@ def overlap(found: list[Machine]) -> str:
             f"{part['updates']:,}",
             f"{part['eval_every']:,}",
             f"{part['share_of_speed_kept']:.1%}",
+            f"{kept_to_the_end(part):.1%}",
         ]
         for machine in found
         for task, part in (machine.of("overlap") or {}).items()
     ]
-    headings = ["machine", "task", "runs", "updates", "evaluated every", "speed kept"]
+    headings = ["machine", "task", "runs", "updates", "evaluated every", "speed kept", "until all are judged"]
     return table(headings, rows) + f"\n\n{measured_by(found, 'overlap')}"
 
 
-def stretch(found: list[Machine]) -> str:
+@dataclass(frozen=True)
+class Training:
+    """A fleet that was trained to the end, with evaluation, and how long that took."""
+
+    folder: str
+    machine: str
+    code: str
+    datasets: list[str]
+    runs: int
+    updates: int
+    evaluations: int
+    pace: float  # updates a second of every run
+
+    @property
+    def minutes(self) -> float:
+        return self.updates / self.pace / 60
+
+
+def trainings(method: str, folder: Path = RESULTS.parent) -> list[Training]:
+    """Those of a method that say their pace, where all data sets were one fleet."""
+    found = []
+    for path in sorted(folder.glob("*/summary.json")):
+        summary = json.loads(path.read_text())
+        request, results = summary.get("request", {}), summary.get("results", {}).values()
+        paces = [result.get("updates_per_second") for result in results]
+        if request.get("algorithm") != method or "steps_asked_for" in request or not paces or None in paces:
+            continue
+        if max(paces) > 1.001 * min(paces):
+            raise ValueError(f"{path}: one pace was expected, found {min(paces):.0f} to {max(paces):.0f}")
+        provenance, steps = summary["provenance"], request["steps"]
+        runs = sum(len(result["seeds"]) for result in results)
+        found.append(
+            Training(
+                path.parent.name,
+                device_name(provenance),
+                provenance["code"][:9],
+                list(summary["results"]),
+                runs,
+                steps,
+                steps // request["eval_every"],
+                min(paces),
+            )
+        )
+    return found
+
+
+def finished(found: list[Machine]) -> str:
+    """SCORE's fifteen data sets; the others' trainings shared the device with each other."""
+    done = trainings("score")
+    rows = [
+        [
+            each.machine,
+            f"[{each.folder}](../benchmarks/results/{each.folder}/summary.json)",
+            str(len(each.datasets)),
+            str(each.runs),
+            f"{each.updates:,}",
+            str(each.evaluations),
+            rate(each.runs * each.pace),
+            f"{each.minutes:.1f} min",
+        ]
+        for each in done
+    ]
+    if done:
+        minutes, steps = sum(each.minutes for each in done), sum(each.runs * each.updates for each in done)
+        totals = (sum(len(each.datasets) for each in done), sum(each.runs for each in done))
+        rows.append(
+            ["", "together", *map(str, totals), "", "", rate(steps / minutes / 60), f"{minutes:.1f} min"]
+        )  # fmt: skip
+    headings = ["machine", "fleet", "data sets", "runs", "updates", "evaluations", "run-steps/s", "took"]
+    codes = ", ".join(sorted({each.code for each in done}))
+    return table(headings, rows) + (f"\n\nMeasured: code {codes}." if done else "\n\nNot measured yet.")
+
+
+def critics(found: list[Machine]) -> str:
+    """The two kernels for many rows, as they are by default; what else was tried is in the file."""
     rows = []
     for machine in found:
-        part = machine.of("stretch")
-        if part is None:
-            continue
-        for fleet in part["fleets"]:
+        for what, part in (machine.of("critics") or {}).items():
+            older, newer = part["layers"], part["streamed"]
             rows.append(
                 [
                     machine.name,
-                    ", ".join(fleet["tasks"]),
-                    str(fleet["runs"]),
-                    f"{fleet['seconds']:.0f} s",
-                    f"{fleet['updates']:,}",
-                    rate(fleet["run_steps_per_second"]),
-                    f"{fleet['seconds_for_all'] / 60:.1f} min",
+                    _spelled_out(what),
+                    f"{older['microseconds']:,.0f}",
+                    f"{newer['microseconds']:,.0f}",
+                    f"{newer['ratio']:.2f} ×",
+                    f"{newer['distance']:.1%}" if "distance" in newer else "-",
                 ]
             )
-        rows.append(
-            [
-                machine.name,
-                "all" if part["complete"] else "so far",
-                "",
-                "",
-                "",
-                "",
-                f"{part['minutes_for_all']:.1f} min",
-            ]
-        )
-    headings = ["machine", "tasks", "runs", "measured for", "updates", "run-steps/s", "1 M updates"]
-    return table(headings, rows) + f"\n\n{measured_by(found, 'stretch')}"
+    headings = ["machine", "what", "`layers`, µs", "`streamed`, µs", "as fast", "distance"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'critics')}"
+
+
+def _spelled_out(what: str) -> str:
+    """`9/2/7936 grad` is a gradient of 9 runs with 2 critics on 7,936 rows, `cql:9 update` an update of 9 runs."""
+    subject, mode = what.split()
+    if mode == "update":
+        method, _, number = subject.partition(":")
+        return f"an update of {get_algorithm(method).title}, {number} runs"
+    runs, members, height = map(int, subject.split("/"))
+    names = {"grad": "gradient by the parameters", "input": "gradient by the input", "value": "values"}
+    return f"{names[mode]}, {runs} runs, {members} critics, {height:,} rows"
 
 
 def startup(found: list[Machine]) -> str:
@@ -370,7 +449,8 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "scale": scale,
     "evaluation": evaluation,
     "overlap": overlap,
-    "stretch": stretch,
+    "finished": finished,
+    "critics": critics,
     "startup": startup,
     "readme": readme,
 }

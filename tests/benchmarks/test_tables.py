@@ -97,3 +97,29 @@ def test_a_processor_that_is_known_is_named():
     assert (
         tables.device_name(stamp | {"processor": "X", "device": {"platform": "gpu", "kind": "NVIDIA Y"}}) == "NVIDIA Y"
     )
+
+
+def kept(folder: Path, name: str, pace: float | None, *, method: str = "score", **request: int) -> None:
+    (folder / name).mkdir()
+    result = {"seeds": [0, 1]} | ({} if pace is None else {"updates_per_second": pace})
+    summary = {
+        "request": {"algorithm": method, "steps": 120_000, "eval_every": 60_000} | request,
+        "results": {"a": result, "b": result},
+        "provenance": {"device": {"platform": "gpu", "kind": "NVIDIA Y"}, "cores": 4, "code": "0123456789abcdef"},
+    }
+    (folder / name / "summary.json").write_text(json.dumps(summary))
+
+
+def test_trainings_that_ended_say_how_long_they_took(tmp_path):
+    kept(tmp_path, "one", 1_000.0)
+    kept(tmp_path, "older", None)
+    kept(tmp_path, "other", 1_000.0, method="cql")
+    kept(tmp_path, "stopped", 1_000.0, steps_asked_for=240_000)
+    (found,) = tables.trainings("score", tmp_path)
+    assert (found.folder, found.machine, found.runs, found.evaluations, found.minutes) == ("one", "NVIDIA Y", 4, 2, 2.0)
+    summary = tmp_path / "one" / "summary.json"
+    mixed = json.loads(summary.read_text())
+    mixed["results"]["b"]["updates_per_second"] = 900.0
+    summary.write_text(json.dumps(mixed))
+    with pytest.raises(ValueError, match="one pace was expected"):
+        tables.trainings("score", tmp_path)
