@@ -45,7 +45,9 @@ def _seeds(run: "TrainedRun", episodes: int, seed: int) -> list[list[int]]:
 
 
 def _acts_by(run: "TrainedRun") -> tuple[Any, Any, Any]:
-    return run.config, run.treatment, run.algorithm.policy(run.state)
+    """In the types that JAX would give them: settings are numbers of Python's own, which NumPy takes for float64."""
+    acts_by = run.config, run.treatment, run.algorithm.policy(run.state)
+    return jax.tree.map(lambda leaf: np.asarray(leaf, jax.dtypes.canonicalize_dtype(np.asarray(leaf).dtype)), acts_by)
 
 
 def _one_by_one(
@@ -72,7 +74,7 @@ def _by_processes(
 
     def judges_for(run: "TrainedRun") -> Judges | None:
         leaves, structure = jax.tree.flatten(_acts_by(run))
-        shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in map(np.asarray, leaves)]
+        shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
         place = physics or run.experiment.spec.physics
         key = (run.algorithm.name, structure, *shapes, place)
         if key not in known:
@@ -92,7 +94,7 @@ def _by_processes(
         judges = judges_for(run)
         if judges is None:
             return _here(run, episodes, physics, seed)
-        numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(_acts_by(run))]
+        numbers = jax.tree.leaves(_acts_by(run))
         question = Question(environment_of(run), numbers, _seeds(run, episodes, seed))
         (answer,) = judges.ask([question])
         return Judgement(question.environment, answer.returns[None], answer.lengths[None])
