@@ -40,6 +40,11 @@ def lowered_for_gpus(function: Any, members: int, rows: int, inputs: int) -> str
     )
     fleet = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), shapes)
     slopes = jax.grad(lambda net, x: function(net, x).sum(), argnums=(0, 1))
+    return written_for_gpus(jax.vmap(slopes), *fleet)
+
+
+def written_for_gpus(function: Any, *arguments: Any) -> str:
+    """What a function is given to a GPU's compiler as, on a machine that need not have one."""
     gpu = AbstractDevice("NVIDIA H200", None, "gpu")
     with use_abstract_mesh(AbstractMesh((1,), ("device",), abstract_device=gpu)):
-        return jax.jit(jax.vmap(slopes)).trace(*fleet).lower(lowering_platforms=("cuda",)).as_text()
+        return jax.jit(function).trace(*arguments).lower(lowering_platforms=("cuda",)).as_text()

@@ -133,7 +133,7 @@ class State(NamedTuple):
     target_critics: Perceptron
     actor_optimiser: OptimiserState
     critic_optimiser: OptimiserState
-    power: Float[Array, "2 members width"]  # singular vectors of the online and target middle layers; else empty
+    power: Float[Array, "2 members width"] | None  # with `spectral_norm`: singular vectors, see `normalised`
     bootstrap_key: PRNGKeyArray  # fixes which critic sees which row
     step: Int[Array, ""]
     behaviour: constraints.Behaviour | None = None  # where the constraint is fix or mmd
@@ -198,14 +198,19 @@ def target_actions(
     return smoothed(next_actions, noise.actions, config.target_noise, config.target_noise_clip)
 
 
+ONLINE, TARGET = 0, 1  # whose singular vectors
+
+
+def normalised(critics: Perceptron, state: State, whose: int) -> Perceptron:
+    """With `spectral_norm`, the middle layer divided by its largest singular value as it is known by now."""
+    return critics if state.power is None else normalise_layer(critics, 1, state.power[whose])
+
+
 def critic_loss(
     critics: Perceptron, config: Config, state: State, batch: Batch, noise: Noise
 ) -> tuple[Float[Array, ""], Metrics]:
     """Sum over critics of equation `eq:q_objective`."""
-    target_critics = state.target_critics
-    if config.spectral_norm:
-        critics = normalise_layer(critics, 1, state.power[0])
-        target_critics = normalise_layer(target_critics, 1, state.power[1])
+    critics, target_critics = normalised(critics, state, ONLINE), normalised(state.target_critics, state, TARGET)
     next_actions = target_actions(config, state, target_critics, batch, noise)
     next_values = values(target_critics, batch.next_observations, next_actions)
     there = None
@@ -263,7 +268,7 @@ def actor_loss(
 ) -> tuple[Float[Array, ""], Metrics]:
     """The negative of equation `eq:pi_objective`, its value term normalised."""
     actions, constraint, metrics = constrained(actor, config, state, batch, noise)
-    critics = normalise_layer(state.critics, 1, state.power[0]) if config.spectral_norm else state.critics
+    critics = normalised(state.critics, state, ONLINE)
     q = values(critics, batch.observations, actions).min(axis=0)
     scale = config.alpha / jax.lax.stop_gradient(jnp.abs(q).mean())
     loss = -scale * q.mean() + constraint
@@ -277,9 +282,9 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
     if state.behaviour is not None and noise.constraint is not None:
         known, learnt = constraints.learn(state.behaviour, batch, noise.constraint)
         state = state._replace(behaviour=known)
-    if config.spectral_norm:
+    if state.power is not None:
         online, target = state.critics.weights[1], state.target_critics.weights[1]
-        moved = [power_iteration(online, state.power[0]), power_iteration(target, state.power[1])]
+        moved = [power_iteration(online, state.power[ONLINE]), power_iteration(target, state.power[TARGET])]
         state = state._replace(power=jax.lax.stop_gradient(jnp.stack(moved)))
     gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
     metrics |= learnt
@@ -308,7 +313,7 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     modelled = config.constraint in ("fix", "mmd")
     plain = (shapes.observation, *config.hidden, shapes.action)
     actor = Perceptron.init(actor_key, constraints.actor_sizes(config, shapes) if modelled else plain)
-    power = jnp.zeros((2, config.critics, 0))
+    power = None
     if config.spectral_norm:
         start = jax.random.normal(power_key, (config.critics, config.hidden[1]))
         for _ in range(15):  # as PyTorch does before the first use
@@ -353,7 +358,7 @@ def uncertainty(
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
     """u(s, a), in units of the scaled reward; with dropout, of the same passes for every row."""
-    critics = normalise_layer(state.critics, 1, state.power[0]) if config.spectral_norm else state.critics
+    critics = normalised(state.critics, state, ONLINE)
     return spread(config, critics, observations, actions, jax.random.key(0))
 
 

@@ -314,7 +314,7 @@ class FleetProgram:
         )
         start = jax.ShapeDtypeStruct((), jnp.int32, sharding=self._whole)
         with arithmetic(self.arithmetic):
-            # Said, not inferred: the compiler forgets how an empty array was split, and the next window is refused.
+            # Split as it came in, said and not inferred: the next window takes nothing else.
             program = jax.jit(fleet, donate_argnums=1, out_shardings=self._split)
             return program.trace(self.inputs, state, start, self.rows)
 
