@@ -1,6 +1,7 @@
 #!/bin/sh
-# Several methods on one GPU, each job a process of its own, all at once. Data are collected first. Stop it at any time
-# (Ctrl-C), or after SECONDS it stops by itself; called again it goes on. Results are kept under OUT/results as jobs end.
+# Several methods on one GPU, each job a process of its own, all at once; each starts when its data are collected. Stop it
+# at any time (Ctrl-C), or after SECONDS it stops by itself; called again it goes on. Results are kept under OUT/results as
+# jobs end.
 #
 #   benchmarks/methods_gpu.sh SOURCES OUT SECONDS JOB...         jobs as in methods.py: METHOD:UPDATES:SEEDS:DATA
 #   benchmarks/methods_gpu.sh d4rl out 3000 cql:1000000:3:medium mopo:200000:2:hopper-medium
@@ -13,23 +14,22 @@ set -eu
 sources=$1 out=$2 seconds=$3
 shift 3
 mkdir -p "$out"
-here=$(dirname "$0") processes="" number=0
+here=$(dirname "$0") processes="" number=0 failed=0
 trap 'kill $processes 2>/dev/null; wait' INT TERM
 if command -v nvidia-cuda-mps-control > /dev/null; then nvidia-cuda-mps-control -d || true; fi  # fails if it runs
 began=$(date +%s)
-# One after the other for data: two jobs on the same data would both collect them.
-"${PYTHON:-python}" "$here/methods.py" --sources "$sources" --out "$out" ${ROWS:+--transitions "$ROWS"} \
-  --collect --jobs "$@"
-left=$((seconds - $(date +%s) + began))
-[ "$left" -gt 0 ] || { echo "no time left after collecting" >&2; exit 1; }
 for job in "$@"; do
   number=$((number + 1))
+  # One after the other for data, since two jobs on the same data would both collect them; earlier jobs train meanwhile.
+  "${PYTHON:-python}" "$here/methods.py" --sources "$sources" --out "$out" ${ROWS:+--transitions "$ROWS"} \
+    --collect --jobs "$job"
+  left=$((seconds - $(date +%s) + began))
+  [ "$left" -gt 0 ] || { echo "no time left for $job after collecting" > "$out/job-$number.log"; failed=1; continue; }
   timeout -s TERM "$left" "${PYTHON:-python}" "$here/methods.py" --sources "$sources" --out "$out" \
     --checkpoint-minutes 10 ${ROWS:+--transitions "$ROWS"} ${EPISODES:+--episodes "$EPISODES"} \
     --jobs "$job" >> "$out/job-$number.log" 2>&1 &
   processes="$processes $!"
 done
-failed=0
 for process in $processes; do wait "$process" || failed=1; done
 number=0
 for job in "$@"; do
