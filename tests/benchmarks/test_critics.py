@@ -41,7 +41,7 @@ def test_a_way_is_a_choice_of_arithmetic():
 
 def test_fleets_take_the_way_and_then_the_usual_again(monkeypatch):
     usual = Arithmetic("bfloat16", layers=tiles_for(3), multiple=16)
-    monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, platform, runs: usual)
+    monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, platform, runs, memory=0: usual)
     with critics.fleets_with("streamed"):
         inside = fleet_program.arithmetic_for("bfloat16", "gpu", 3)
     assert inside.streamed is not None

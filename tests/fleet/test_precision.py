@@ -1,12 +1,14 @@
 """Training in bfloat16, as an experiment asks for it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import score_rl
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.errors import InputError
-from score_rl.fleet.compilation import BFLOAT16_UNITS, bfloat16_units
+from score_rl.fleet.compilation import BFLOAT16_UNITS, bfloat16_units, kernel_memory
 from score_rl.fleet.experiment import choose_precision
 from score_rl.fleet.program import arithmetic_for
 from score_rl.nets.padded import FORMS
@@ -47,9 +49,38 @@ def test_each_device_has_its_way():
     assert arithmetic_for("float32", "cpu", 1).padded is None
     units = bfloat16_units()
     assert arithmetic_for("bfloat16", "cpu", 1).padded == (FORMS[units] if units else None)
-    assert arithmetic_for("bfloat16", "gpu", 1).padded is None
-    assert arithmetic_for("bfloat16", "gpu", 1).kernels is not None
-    assert arithmetic_for("float32", "gpu", 1).kernels is None
+    assert arithmetic_for("float32", "gpu", 1, 227).kernels is None
+    for memory in (99, 163, 227):
+        chosen = arithmetic_for("bfloat16", "gpu", 1, memory)
+        assert chosen.padded is None
+        assert chosen.kernels is not None
+        assert chosen.kernels.memory == memory
+        assert chosen.layers is not None
+        assert (chosen.streamed is not None) == (memory == 227)
+    without = arithmetic_for("bfloat16", "gpu", 1)
+    assert (without.precision, without.kernels, without.layers, without.streamed) == ("bfloat16", None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("platform", "capability", "memory"),
+    [
+        ("gpu", "9.0", 227),
+        ("gpu", "8.0", 163),
+        ("gpu", "8.9", 99),
+        ("gpu", "13.7", 99),  # unheard of
+        ("gpu", "7.5", 0),
+        ("gpu", "gfx942", 0),
+        ("gpu", None, 0),
+        ("cpu", None, 0),
+    ],
+)
+def test_what_gpus_have_for_kernels_and_so_for_bfloat16(platform, capability, memory, monkeypatch):
+    device = SimpleNamespace(platform=platform, **({} if capability is None else {"compute_capability": capability}))
+    assert kernel_memory(device) == memory
+    monkeypatch.setattr("jax.local_devices", lambda: [device])
+    monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: None)
+    assert choose_precision(get_algorithm("score"), "auto") == ("bfloat16" if memory else "float32")
+    assert choose_precision(get_algorithm("morel"), "auto") == "float32"
 
 
 def test_what_cannot_be_is_refused(tmp_path):

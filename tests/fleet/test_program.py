@@ -88,7 +88,7 @@ def test_cycles_written_out_are_the_same_cycles(monkeypatch):
     for written_out in (1, 2):
         monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", written_out)
         program = FleetProgram(runs, precision="bfloat16")
-        kernels = Kernels(2, How(rows=32, units=64, interpret=True))
+        kernels = Kernels(2, always=How(rows=32, units=64, interpret=True))
         program.arithmetic = program.arithmetic._replace(kernels=kernels, padded=None)
         states.append(program.advance(program.init(), 0, 8)[0])
         assert max(seen) == written_out

@@ -1,12 +1,16 @@
 """The kernels for critics and actors against the plain network, in Pallas's interpreter."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import pytest
 
 import score_rl.nets.fused as fused
+import score_rl.nets.layers as layers
 from score_rl.nets.actor_critic import deterministic
 from score_rl.nets.fused import MANY, How, Kernels, fits, outputs, shape_for
+from score_rl.nets.layers import Tiles
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.slopes import distance, gradients, plain, written_for_gpus
@@ -113,7 +117,7 @@ def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch):
     def slopes():
         return jax.vmap(jax.grad(lambda net, x: (deterministic(net, x) ** 2).sum()))(fleet, x)
 
-    with arithmetic(Arithmetic("bfloat16", Kernels(2, SHAPES[0]))):
+    with arithmetic(Arithmetic("bfloat16", Kernels(2, always=SHAPES[0]))):
         program = jax.make_jaxpr(slopes)()
         found = slopes()
     assert str(program).count("pallas_call") == 3
@@ -127,13 +131,13 @@ def test_they_are_accepted_for_a_gpu(runs):
     net, x = network(256), jnp.ones((256, INPUTS))
 
     def everything(net, x):
-        function = kernels(Kernels(runs).shape(MEMBERS))
+        function = kernels(Kernels(runs).shape(MEMBERS, INPUTS))
         by_parameters = jax.grad(lambda net: function(net, x).sum())(net)
         return by_parameters, jax.grad(lambda x: function(net, x).min(axis=0).sum())(x), function(net, x)
 
     assert written_for_gpus(everything, *jax.eval_shape(lambda: (net, x))).count("custom_call @__gpu") == 5
     actor = jax.tree.map(lambda leaf: leaf[:1], actors(256))
-    step = jax.grad(lambda net, x: (kernels(Kernels(runs).shape(1))(net, x[:, :17]) ** 2).sum())
+    step = jax.grad(lambda net, x: (kernels(Kernels(runs).shape(1, 17))(net, x[:, :17]) ** 2).sum())
     assert written_for_gpus(step, *jax.eval_shape(lambda: (actor, x))).count("custom_call @__gpu") == 3
 
 
@@ -154,10 +158,35 @@ def test_small_fleets_are_cut_into_more_programs():
     assert programs[0] > programs[-1]
 
 
+@pytest.mark.parametrize(
+    ("memory", "inputs", "units"),  # an H200, an A100, a desktop's; halfcheetah, something larger, Ant, Humanoid
+    [
+        *((227, 23, 128), (227, 119, 128), (227, 393, None)),
+        *((163, 23, 128), (163, 47, 64), (163, 119, 64)),
+        *((99, 23, 64), (99, 47, 64), (99, 119, None)),
+    ],
+)
+def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units):
+    how = Kernels(75, memory).shape(MEMBERS, inputs)
+    assert units == (how and how.units)
+    if how is not None:
+        assert fused.needs(how, inputs) <= memory
+    one = Kernels(1, memory).shape(MEMBERS, inputs)
+    assert one is None or one.units == 64
+
+
+def test_too_many_inputs_are_left_to_the_kernels_of_layers():
+    net = Perceptron.init(jax.random.key(0), (393, 64, 64, 1), members=2)
+    with arithmetic(Arithmetic("bfloat16", Kernels(1), Tiles())):
+        fast = net.fast_scalars(256)
+    assert isinstance(fast, partial)
+    assert fast.func is layers.outputs
+
+
 def test_critics_use_them_where_they_are_chosen():
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     how = SHAPES[0]
-    with arithmetic(Arithmetic("bfloat16", Kernels(1, how))):
+    with arithmetic(Arithmetic("bfloat16", Kernels(1, always=how))):
         chosen = net.scalars(x)
     assert (chosen == outputs(net.weights, net.biases, x, how)).all()
     assert (net.scalars(x) == plain(net, x)).all()

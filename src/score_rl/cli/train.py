@@ -57,8 +57,9 @@ class TrainArguments:
     physics: Literal["d4rl", "stock"] = "d4rl"
     """MuJoCo as D4RL was recorded with, or as it is today."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """What goes into the critics' matrix products; all else is float32. auto: bfloat16 on a GPU, and on a CPU that has
-    instructions for it (AMX, AVX-512's) with the methods that gain by it there; else float32."""
+    """What goes into the critics' matrix products; all else is float32. auto: bfloat16 on NVIDIA's GPUs (Ampere
+    and newer), and on a CPU that has instructions for it (AMX, AVX-512's) with the methods that gain by it there; else
+    float32."""
     checkpoint_minutes: float = 1.0
     """Time between checkpoints; 0 writes one after every row of metrics."""
     memory_limit: float | None = None

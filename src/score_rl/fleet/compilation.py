@@ -42,6 +42,24 @@ def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | 
     return known
 
 
+# KiB of shared memory that one program of a kernel may take on NVIDIA's GPUs, by compute capability (CUDA's
+# documentation). Before 8.0 they do not multiply bfloat16.
+KERNEL_MEMORY = {
+    "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "10.3": 227, "11.0": 227,
+    "12.0": 99, "12.1": 99,
+}  # fmt: skip
+LEAST_MEMORY = min(KERNEL_MEMORY.values())
+
+
+def kernel_memory(device: jax.Device) -> int:
+    """KiB of shared memory for a program of our kernels; 0 where there is none that could run them."""
+    capability = str(getattr(device, "compute_capability", ""))
+    major = capability.partition(".")[0]
+    if device.platform != "gpu" or not major.isdigit() or int(major) < 8:
+        return 0
+    return KERNEL_MEMORY.get(capability, LEAST_MEMORY)  # a newer one has no less
+
+
 # What CPUs multiply bfloat16 with, as Linux calls it, the faster first: Intel's matrix units; pairs of products in
 # AVX-512, as AMD's have since Zen 4.
 BFLOAT16_UNITS = ("amx_bf16", "avx512_bf16")

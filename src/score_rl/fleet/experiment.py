@@ -25,7 +25,7 @@ from score_rl.envs import normalised_score
 from score_rl.errors import InputError, Stopped, unknown_name
 from score_rl.fleet.acting import acting, host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
-from score_rl.fleet.compilation import bfloat16_units, keep_compiled_programs
+from score_rl.fleet.compilation import bfloat16_units, keep_compiled_programs, kernel_memory
 from score_rl.fleet.holding import held
 from score_rl.fleet.judging import judge_runs
 from score_rl.fleet.memory import GIBIBYTE, free_memory, split_fleet
@@ -409,10 +409,11 @@ def _train_fleets(
 
 
 def choose_precision(algorithm: Algorithm, asked: str) -> Precision:
-    """`auto`: bfloat16 where the algorithm allows it and a GPU multiplies, or a CPU that gains by it; else float32."""
+    """`auto`: bfloat16 where the algorithm allows it and a GPU has kernels for it or a CPU gains by it."""
     if asked == "auto":
-        backend = jax.default_backend()
-        quick = backend == "gpu" or (backend == "cpu" and bfloat16_units() in algorithm.bfloat16_on)
+        device = jax.local_devices()[0]
+        on_cpu = device.platform == "cpu" and bfloat16_units() in algorithm.bfloat16_on
+        quick = on_cpu or kernel_memory(device) > 0
         return "bfloat16" if quick and "bfloat16" in algorithm.precisions else "float32"
     if asked in PRECISIONS and asked not in algorithm.precisions:
         allowed = " or ".join(algorithm.precisions)

@@ -16,13 +16,13 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shape
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet import effort
-from score_rl.fleet.compilation import bfloat16_units, compiler_options
+from score_rl.fleet.compilation import bfloat16_units, compiler_options, kernel_memory
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.padded import FORMS
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
-from score_rl.nets.streamed import Stream
+from score_rl.nets.streamed import NEEDS, Stream
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
@@ -200,16 +200,17 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
     return of_one
 
 
-def arithmetic_for(precision: Precision, platform: str, runs: int) -> Arithmetic:
-    """For so many runs on each device of a kind."""
+def arithmetic_for(precision: Precision, platform: str, runs: int, memory: int = 0) -> Arithmetic:
+    """For so many runs on each device of a kind, and as much memory as it has for a program of a kernel."""
     if platform != "gpu":
         if precision == "float32":
             return Arithmetic()
         units = bfloat16_units()
         return Arithmetic(precision, padded=None if units is None else FORMS[units], emulated=True)
-    if precision == "float32":
-        return Arithmetic(multiple=ALIGNED_WIDTH)
-    return Arithmetic(precision, Kernels(runs), tiles_for(runs), Stream(runs), multiple=ALIGNED_WIDTH)
+    if precision == "float32" or not memory:
+        return Arithmetic(precision, multiple=ALIGNED_WIDTH)
+    streamed = Stream(runs) if memory >= NEEDS else None
+    return Arithmetic(precision, Kernels(runs, memory), tiles_for(runs), streamed, multiple=ALIGNED_WIDTH)
 
 
 class FleetProgram:
@@ -231,7 +232,8 @@ class FleetProgram:
         self._split = NamedSharding(self.mesh, PartitionSpec(RUNS))
         self._whole = NamedSharding(self.mesh, PartitionSpec())
         self.platform = devices[0].platform
-        self.arithmetic = arithmetic_for(precision, self.platform, self.width // len(devices))
+        memory = min(map(kernel_memory, devices))
+        self.arithmetic = arithmetic_for(precision, self.platform, self.width // len(devices), memory)
         self.inputs, self.rows = self._upload()
         self._compiled: dict[int, Any] = {}
         self._traced: dict[int, Any] = {}  # not yet compiled

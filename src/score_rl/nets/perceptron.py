@@ -66,8 +66,10 @@ class Perceptron(eqx.Module):
     def fast_scalars(self, rows: int) -> Callable[..., Array] | None:
         """The form of `scalars` that the chosen arithmetic has for networks of this shape on so many rows, if any."""
         chosen = chosen_arithmetic()
-        if chosen.kernels is not None and fused.fits(self.weights):
-            return partial(fused.outputs, how=chosen.kernels.shape(self.weights[0].shape[0]))
+        members, inputs = self.weights[0].shape[0], self.weights[0].shape[-2]
+        how = chosen.kernels.shape(members, inputs) if chosen.kernels is not None else None
+        if how is not None and fused.fits(self.weights):
+            return partial(fused.outputs, how=how)
         if chosen.streamed is not None and streamed.fits(self.weights, rows, chosen.streamed):
             return partial(streamed.outputs, stream=chosen.streamed)
         if chosen.layers is not None and layers.fits(self.weights):
@@ -88,8 +90,9 @@ class Perceptron(eqx.Module):
         """Actors: one network, ReLU between the layers, in the form that the chosen arithmetic has for it, if any;
         differentiable once."""
         chosen, alone = chosen_arithmetic(), jax.tree.map(lambda leaf: leaf[None], self)
-        if chosen.kernels is not None and fused.fits(alone.weights, outputs=fused.MANY):
-            return fused.outputs(alone.weights, alone.biases, x, chosen.kernels.shape(1)).reshape(x.shape[0], -1)
+        how = chosen.kernels.shape(1, x.shape[1]) if chosen.kernels is not None else None
+        if how is not None and fused.fits(alone.weights, outputs=fused.MANY):
+            return fused.outputs(alone.weights, alone.biases, x, how).reshape(x.shape[0], -1)
         if chosen.padded is not None and len(self.weights) > 1:
             return padded.outputs(alone.weights, alone.biases, x, chosen.padded)[0]
         return self(x)
