@@ -166,8 +166,8 @@ def fleets_with(way: str) -> Iterator[None]:
     """Programs made inside take a way's kernels where the usual choice has those of `layers`."""
     usual = fleet_program.arithmetic_for
 
-    def instead(precision: Any, platform: str, runs: int, memory: int = 0) -> Arithmetic:
-        own = usual(precision, platform, runs, memory)
+    def instead(precision: Any, device: jax.Device, runs: int) -> Arithmetic:
+        own = usual(precision, device, runs)
         if own.layers is None:
             return own
         other = chosen(way, runs)

@@ -3,6 +3,7 @@
 import json
 
 import critics
+import jax
 import pytest
 
 import score_rl.fleet.program as fleet_program
@@ -41,10 +42,10 @@ def test_a_way_is_a_choice_of_arithmetic():
 
 def test_fleets_take_the_way_and_then_the_usual_again(monkeypatch):
     usual = Arithmetic("bfloat16", layers=tiles_for(3), multiple=16)
-    monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, platform, runs, memory=0: usual)
+    monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, device, runs: usual)
     with critics.fleets_with("streamed"):
-        inside = fleet_program.arithmetic_for("bfloat16", "gpu", 3)
+        inside = fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3)
     assert inside.streamed is not None
     assert inside.streamed.runs == 3
     assert inside.multiple == 16
-    assert fleet_program.arithmetic_for("bfloat16", "gpu", 3) is usual
+    assert fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3) is usual

@@ -45,20 +45,25 @@ def test_where_it_was_measured_to_be_faster_is_known_by_the_names_of_such_cpus()
     assert all(set(kinds) <= set(BFLOAT16_UNITS) == set(FORMS) for kinds in chosen.values()), chosen
 
 
+def made_up(platform: str, capability: str | None = None):
+    return SimpleNamespace(platform=platform, **({} if capability is None else {"compute_capability": capability}))
+
+
 def test_each_device_has_its_way():
-    assert arithmetic_for("float32", "cpu", 1).padded is None
+    assert arithmetic_for("float32", made_up("cpu"), 1).padded is None
     units = bfloat16_units()
-    assert arithmetic_for("bfloat16", "cpu", 1).padded == (FORMS[units] if units else None)
-    assert arithmetic_for("float32", "gpu", 1, 227).kernels is None
-    for memory in (99, 163, 227):
-        chosen = arithmetic_for("bfloat16", "gpu", 1, memory)
+    assert arithmetic_for("bfloat16", made_up("cpu"), 1).padded == (FORMS[units] if units else None)
+    assert arithmetic_for("float32", made_up("gpu", "9.0"), 1).kernels is None
+    for capability, memory in (("8.6", 99), ("8.0", 163), ("9.0", 227), ("10.0", 227)):
+        chosen = arithmetic_for("bfloat16", made_up("gpu", capability), 1)
         assert chosen.padded is None
         assert chosen.kernels is not None
         assert chosen.kernels.memory == memory
         assert chosen.layers is not None
-        assert (chosen.streamed is not None) == (memory == 227)
-    without = arithmetic_for("bfloat16", "gpu", 1)
-    assert (without.precision, without.kernels, without.layers, without.streamed) == ("bfloat16", None, None, None)
+        assert (chosen.streamed is not None) == (capability == "9.0")
+    for other in (made_up("gpu", "7.5"), made_up("gpu", "gfx942")):
+        without = arithmetic_for("bfloat16", other, 1)
+        assert (without.precision, without.kernels, without.layers, without.streamed) == ("bfloat16", None, None, None)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +80,7 @@ def test_each_device_has_its_way():
     ],
 )
 def test_what_gpus_have_for_kernels_and_so_for_bfloat16(platform, capability, memory, monkeypatch):
-    device = SimpleNamespace(platform=platform, **({} if capability is None else {"compute_capability": capability}))
+    device = made_up(platform, capability)
     assert kernel_memory(device) == memory
     monkeypatch.setattr("jax.local_devices", lambda: [device])
     monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: None)

@@ -131,13 +131,13 @@ def test_they_are_accepted_for_a_gpu(runs):
     net, x = network(256), jnp.ones((256, INPUTS))
 
     def everything(net, x):
-        function = kernels(Kernels(runs).shape(MEMBERS, INPUTS))
+        function = kernels(Kernels(runs).shape(MEMBERS, 256, INPUTS))
         by_parameters = jax.grad(lambda net: function(net, x).sum())(net)
         return by_parameters, jax.grad(lambda x: function(net, x).min(axis=0).sum())(x), function(net, x)
 
     assert written_for_gpus(everything, *jax.eval_shape(lambda: (net, x))).count("custom_call @__gpu") == 5
     actor = jax.tree.map(lambda leaf: leaf[:1], actors(256))
-    step = jax.grad(lambda net, x: (kernels(Kernels(runs).shape(1, 17))(net, x[:, :17]) ** 2).sum())
+    step = jax.grad(lambda net, x: (kernels(Kernels(runs).shape(1, 256, 17))(net, x[:, :17]) ** 2).sum())
     assert written_for_gpus(step, *jax.eval_shape(lambda: (actor, x))).count("custom_call @__gpu") == 3
 
 
@@ -159,19 +159,25 @@ def test_small_fleets_are_cut_into_more_programs():
 
 
 @pytest.mark.parametrize(
-    ("memory", "inputs", "units"),  # an H200, an A100, a desktop's; halfcheetah, something larger, Ant, Humanoid
+    (
+        "memory",
+        "inputs",
+        "units",
+        "groups",
+    ),  # an H200, an A100, a desktop's; halfcheetah, something larger, Ant, Humanoid
     [
-        *((227, 23, 128), (227, 119, 128), (227, 393, None)),
-        *((163, 23, 128), (163, 47, 64), (163, 119, 64)),
-        *((99, 23, 64), (99, 47, 64), (99, 119, None)),
+        *((227, 23, 128, 1), (227, 119, 128, 1), (227, 393, None, None)),
+        *((163, 23, 64, 1), (163, 47, 64, 1), (163, 119, 64, 5)),
+        *((99, 23, 64, 5), (99, 47, 64, 5), (99, 119, None, None)),
     ],
 )
-def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units):
-    how = Kernels(75, memory).shape(MEMBERS, inputs)
-    assert units == (how and how.units)
-    if how is not None:
-        assert fused.needs(how, inputs) <= memory
-    one = Kernels(1, memory).shape(MEMBERS, inputs)
+def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units, groups):
+    rows = 260  # five tiles
+    how = Kernels(75, memory).shape(MEMBERS, rows, inputs)
+    assert (how and how.units) == units
+    assert (how and how.groups) == groups
+    one = Kernels(1, memory).shape(MEMBERS, rows, inputs)
+    assert (one is None) == (how is None)
     assert one is None or one.units == 64
 
 

@@ -42,6 +42,8 @@ def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | 
     return known
 
 
+HOPPER = "9."  # the compute capabilities that `nets/streamed.py` is for: others lack memory of one kind or the other
+
 # KiB of shared memory that one program of a kernel may take on NVIDIA's GPUs, by compute capability (CUDA's
 # documentation). Before 8.0 they do not multiply bfloat16.
 KERNEL_MEMORY = {
@@ -53,11 +55,16 @@ LEAST_MEMORY = min(KERNEL_MEMORY.values())
 
 def kernel_memory(device: jax.Device) -> int:
     """KiB of shared memory for a program of our kernels; 0 where there is none that could run them."""
-    capability = str(getattr(device, "compute_capability", ""))
-    major = capability.partition(".")[0]
-    if device.platform != "gpu" or not major.isdigit() or int(major) < 8:
+    capability = compute_capability(device)
+    if not capability or int(capability.partition(".")[0]) < 8:
         return 0
     return KERNEL_MEMORY.get(capability, LEAST_MEMORY)  # a newer one has no less
+
+
+def compute_capability(device: jax.Device) -> str:
+    """Of one of NVIDIA's GPUs, such as 9.0; of anything else nothing."""
+    said = str(getattr(device, "compute_capability", "")) if device.platform == "gpu" else ""
+    return said if said.partition(".")[0].isdigit() else ""
 
 
 # What CPUs multiply bfloat16 with, as Linux calls it, the faster first: Intel's matrix units; pairs of products in

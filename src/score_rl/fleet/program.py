@@ -16,13 +16,19 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shape
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet import effort
-from score_rl.fleet.compilation import bfloat16_units, compiler_options, kernel_memory
+from score_rl.fleet.compilation import (
+    HOPPER,
+    bfloat16_units,
+    compiler_options,
+    compute_capability,
+    kernel_memory,
+)
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.padded import FORMS
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
-from score_rl.nets.streamed import NEEDS, Stream
+from score_rl.nets.streamed import Stream
 
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
@@ -200,16 +206,17 @@ def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...])
     return of_one
 
 
-def arithmetic_for(precision: Precision, platform: str, runs: int, memory: int = 0) -> Arithmetic:
-    """For so many runs on each device of a kind, and as much memory as it has for a program of a kernel."""
-    if platform != "gpu":
+def arithmetic_for(precision: Precision, device: jax.Device, runs: int) -> Arithmetic:
+    """For so many runs on each device of this kind."""
+    if device.platform != "gpu":
         if precision == "float32":
             return Arithmetic()
         units = bfloat16_units()
         return Arithmetic(precision, padded=None if units is None else FORMS[units], emulated=True)
+    memory = kernel_memory(device)
     if precision == "float32" or not memory:
         return Arithmetic(precision, multiple=ALIGNED_WIDTH)
-    streamed = Stream(runs) if memory >= NEEDS else None
+    streamed = Stream(runs) if compute_capability(device).startswith(HOPPER) else None
     return Arithmetic(precision, Kernels(runs, memory), tiles_for(runs), streamed, multiple=ALIGNED_WIDTH)
 
 
@@ -232,8 +239,7 @@ class FleetProgram:
         self._split = NamedSharding(self.mesh, PartitionSpec(RUNS))
         self._whole = NamedSharding(self.mesh, PartitionSpec())
         self.platform = devices[0].platform
-        memory = min(map(kernel_memory, devices))
-        self.arithmetic = arithmetic_for(precision, self.platform, self.width // len(devices), memory)
+        self.arithmetic = arithmetic_for(precision, devices[0], self.width // len(devices))
         self.inputs, self.rows = self._upload()
         self._compiled: dict[int, Any] = {}
         self._traced: dict[int, Any] = {}  # not yet compiled

@@ -17,7 +17,6 @@ of 64, 128 or 256 and at most 16 outputs (`fits`). A critic's one output is done
 sixteenth of one. The kernels are Pallas in its Triton dialect; `interpret` runs them anywhere, slowly, for tests.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -35,6 +34,12 @@ PART = 64  # hidden units per product: a weight is converted and kept in parts o
 MANY = 16  # what several outputs are filled up to: the least that a product takes
 
 
+# KiB of shared memory that a program takes on GPUs older or smaller than Hopper, by the columns of the input: with 128
+# units, with 64, and with 64 and a single tile of rows. What XLA 0.10 asks for, critics by the input, 256 units.
+NEEDS = {32: (168, 104, 36), 64: (208, 144, 72), 128: (272, 208, 144)}
+AMPLE = 227  # a Hopper's: there all shapes need less than that
+
+
 class How(NamedTuple):
     """The shape of the kernels' work."""
 
@@ -50,16 +55,23 @@ class Kernels(NamedTuple):
     """For a fleet of so many runs on each device."""
 
     runs: int
-    memory: int = 227  # KiB of shared memory that a program may take: a Hopper's
+    memory: int = AMPLE  # KiB of shared memory that a program may take
     always: How | None = None  # instead of the shape for the number of networks
 
-    def shape(self, members: int, inputs: int) -> How | None:
+    def shape(self, members: int, rows: int, inputs: int) -> How | None:
         """The fastest for so many networks of a run that the device has room for, if any."""
         if self.always is not None:
             return self.always
-        wanted = shape_for(self.runs * members)
-        smaller = [wanted, wanted._replace(units=64), wanted._replace(units=64, rounded=False)]
-        return next((how for how in smaller if needs(how, inputs) <= self.memory), None)
+        wanted, columns = shape_for(self.runs * members), _widened(inputs)
+        if columns > max(NEEDS):
+            return None
+        if self.memory >= AMPLE:
+            return wanted
+        tile = wanted._replace(units=64, rounded=False, groups=-(-rows // wanted.rows))
+        smaller = zip(
+            (wanted._replace(units=128), wanted._replace(units=64), tile), NEEDS[max(32, columns)], strict=True
+        )
+        return next((how for how, needed in smaller if how.units <= wanted.units and needed <= self.memory), None)
 
 
 def shape_for(networks: int) -> How:
@@ -67,19 +79,6 @@ def shape_for(networks: int) -> How:
     if networks >= 60:
         return How()
     return How(groups=2) if networks >= 20 else How(groups=4, units=64, rounded=False)
-
-
-# KiB of shared memory, by the columns of an input, for 128 units, for 64 and for 64 that are rounded in the kernels:
-# the most that Triton 3.6 asks for on compute capabilities 8.0, 8.6 and 9.0, for critics and actors of 256 units.
-NEEDS = {32: (152, 88, 54), 64: (176, 112, 74), 128: (208, 144, 114)}
-
-
-def needs(how: How, inputs: int) -> float:
-    """KiB of shared memory for a program, to be on the safe side."""
-    few = next((needed for columns, needed in NEEDS.items() if _widened(inputs) <= columns), None)
-    if few is None:
-        return math.inf  # never asked for
-    return few[0] if how.units > 64 else few[1] if how.rounded else few[2]
 
 
 def fits(weights: tuple[Array, ...], outputs: int = 1) -> bool:

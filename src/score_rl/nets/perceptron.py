@@ -67,7 +67,7 @@ class Perceptron(eqx.Module):
         """The form of `scalars` that the chosen arithmetic has for networks of this shape on so many rows, if any."""
         chosen = chosen_arithmetic()
         members, inputs = self.weights[0].shape[0], self.weights[0].shape[-2]
-        how = chosen.kernels.shape(members, inputs) if chosen.kernels is not None else None
+        how = chosen.kernels.shape(members, rows, inputs) if chosen.kernels is not None else None
         if how is not None and fused.fits(self.weights):
             return partial(fused.outputs, how=how)
         if chosen.streamed is not None and streamed.fits(self.weights, rows, chosen.streamed):
@@ -90,7 +90,7 @@ class Perceptron(eqx.Module):
         """Actors: one network, ReLU between the layers, in the form that the chosen arithmetic has for it, if any;
         differentiable once."""
         chosen, alone = chosen_arithmetic(), jax.tree.map(lambda leaf: leaf[None], self)
-        how = chosen.kernels.shape(1, x.shape[1]) if chosen.kernels is not None else None
+        how = chosen.kernels.shape(1, *x.shape) if chosen.kernels is not None else None
         if how is not None and fused.fits(alone.weights, outputs=fused.MANY):
             return fused.outputs(alone.weights, alone.biases, x, how).reshape(x.shape[0], -1)
         if chosen.padded is not None and len(self.weights) > 1:

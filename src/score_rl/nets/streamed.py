@@ -30,7 +30,6 @@ from score_rl.nets.launching import In, Out, launch, summed
 DTYPE = jnp.bfloat16
 WIDTHS = (64, 128, 256)
 MOST_INPUTS = 31  # and a column of ones; a program holds them too
-NEEDS = 216  # KiB of shared memory for a program: the most that Triton 3.6 asks for
 
 
 class Work(NamedTuple):
