@@ -6,11 +6,10 @@
 A table stands between `<!-- speed:NAME -->` and `<!-- /speed:NAME -->`; the rest of a document is left alone.
 """
 
-import json
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import floors
 from documents import refresh, tell, with_tables
+from stored import Machine, machines, measured_by, trainings
 
 from score_rl.algorithms.algorithm import Shapes, network_parameters
 from score_rl.algorithms.registry import MODULES, algorithm_names, get_algorithm
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results" / "speed"
 DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "README.md")
 FIGURES = ROOT / "docs" / "figures" / "speed"
 NAMES = {
@@ -35,45 +34,6 @@ NAMES = {
     "torch-loop-tuned": "the same with fused Adam",
     "torch-batched": "PyTorch, critics batched",
 }
-
-
-@dataclass(frozen=True)
-class Machine:
-    """One file of figures."""
-
-    name: str
-    parts: dict[str, Any]
-
-    def of(self, part: str) -> Any:
-        return self.parts.get(part)
-
-
-def device_name(provenance: dict[str, Any]) -> str:
-    device, processor = provenance["device"], provenance.get("processor")
-    if device["platform"] != "cpu":
-        return str(device["kind"])
-    return f"{provenance['cores']} CPU cores" + (f" ({processor})" if processor else "")
-
-
-def machines(folder: Path = RESULTS) -> list[Machine]:
-    """CPUs first."""
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        parts = json.loads(path.read_text())
-        stamps = [part["provenance"] for part in _entries(parts)]
-        name = device_name(stamps[0])
-        if any(device_name(stamp) != name for stamp in stamps):
-            raise ValueError(f"{path} mixes machines: {sorted({device_name(stamp) for stamp in stamps})}")
-        found.append(Machine(name, parts))
-    return sorted(found, key=lambda machine: "CPU" not in machine.name)
-
-
-def _entries(parts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for part in parts.values():
-        if "provenance" in part:
-            yield part
-        else:
-            yield from part.values()
 
 
 def table(headings: list[str], rows: list[list[str]]) -> str:
@@ -90,20 +50,6 @@ def rate(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-
-
-def measured_by(machines: list[Machine], part: str) -> str:
-    """Who measured it, when, with which code."""
-    lines = []
-    for machine in machines:
-        entries = machine.of(part)
-        if entries is None:
-            continue
-        stamped = [entries] if "provenance" in entries else list(entries.values())
-        codes = sorted({entry["provenance"]["code"][:9] for entry in stamped})
-        days = sorted({entry["measured"][:10] for entry in stamped})
-        lines.append(f"{machine.name}: code {', '.join(codes)}, {' to '.join(sorted({days[0], days[-1]}))}")
-    return f"Measured: {'; '.join(lines)}." if lines else "Not measured yet."
 
 
 # -- the tables ------------------------------------------------------------------------------------------------------
@@ -299,52 +245,6 @@ def overlap(found: list[Machine]) -> str:
     ]
     headings = ["machine", "task", "runs", "updates", "evaluated every", "speed kept", "until all are judged"]
     return table(headings, rows) + f"\n\n{measured_by(found, 'overlap')}"
-
-
-@dataclass(frozen=True)
-class Training:
-    """A fleet that was trained to the end, with evaluation, and how long that took."""
-
-    folder: str
-    machine: str
-    code: str
-    datasets: list[str]
-    runs: int
-    updates: int
-    evaluations: int
-    pace: float  # updates a second of every run
-
-    @property
-    def minutes(self) -> float:
-        return self.updates / self.pace / 60
-
-
-def trainings(method: str, folder: Path = RESULTS.parent) -> list[Training]:
-    """Those of a method that say their pace, where all data sets were one fleet."""
-    found = []
-    for path in sorted(folder.glob("*/summary.json")):
-        summary = json.loads(path.read_text())
-        request, results = summary.get("request", {}), summary.get("results", {}).values()
-        paces = [result.get("updates_per_second") for result in results]
-        if request.get("algorithm") != method or "steps_asked_for" in request or not paces or None in paces:
-            continue
-        if max(paces) > 1.001 * min(paces):
-            raise ValueError(f"{path}: one pace was expected, found {min(paces):.0f} to {max(paces):.0f}")
-        provenance, steps = summary["provenance"], request["steps"]
-        runs = sum(len(result["seeds"]) for result in results)
-        found.append(
-            Training(
-                path.parent.name,
-                device_name(provenance),
-                provenance["code"][:9],
-                list(summary["results"]),
-                runs,
-                steps,
-                steps // request["eval_every"],
-                min(paces),
-            )
-        )
-    return found
 
 
 def finished(found: list[Machine]) -> str:

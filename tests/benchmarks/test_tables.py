@@ -5,6 +5,7 @@ from pathlib import Path
 
 import floors
 import pytest
+import stored
 import tables
 
 from score_rl.algorithms.registry import algorithm_names
@@ -14,7 +15,7 @@ from score_rl.algorithms.registry import algorithm_names
 def test_documents_show_the_stored_figures(document):
     text = (tables.ROOT / document).read_text()
     assert "<!-- speed:" in text
-    assert tables.rewritten(text, tables.machines()) == text, "run: python benchmarks/tables.py"
+    assert tables.rewritten(text, stored.machines()) == text, "run: python benchmarks/tables.py"
 
 
 def test_every_table_stands_in_a_document():
@@ -34,7 +35,7 @@ def test_another_figure_is_another_table(tmp_path):
     texts = []
     for value in (123.0, 456.0):
         (tmp_path / "cpu.json").write_text(json.dumps(machine(rate=value)))
-        texts.append(tables.rewritten(document, tables.machines(tmp_path)))
+        texts.append(tables.rewritten(document, stored.machines(tmp_path)))
     assert "| 123 |" in texts[0]
     assert "| 456 |" in texts[1]
     for text in texts:
@@ -53,7 +54,7 @@ def test_an_unknown_table_and_a_mixed_file_are_refused(tmp_path):
     mixed["methods"]["bc"] = machine(cores=16)["methods"]["cql"]
     (tmp_path / "mixed.json").write_text(json.dumps(mixed))
     with pytest.raises(ValueError, match="mixes machines"):
-        tables.machines(tmp_path)
+        stored.machines(tmp_path)
 
 
 def test_the_floors_are_counted_right():
@@ -72,9 +73,9 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path):
          "data_bytes": 0} for n in (1, 5)
     ]  # fmt: skip
     path = Path(tmp_path) / "scale.svg"
-    tables.draw_scale(tables.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
+    tables.draw_scale(stored.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
     first = path.read_bytes()
-    tables.draw_scale(tables.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
+    tables.draw_scale(stored.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
     assert path.read_bytes() == first
     assert b"<svg" in first
 
@@ -82,7 +83,7 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path):
 def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device():
     def timed(name, rate):
         fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": rate / 10}}
-        return tables.Machine(name, {"score": {"fleets": [fleet]}})
+        return stored.Machine(name, {"score": {"fleets": [fleet]}})
 
     line = tables.readme([timed("2 CPU cores (A)", 20.0), timed("2 CPU cores (B)", 30.0), timed("A GPU", 4_000.0)])
     assert "30 updates a second on 2 CPU cores (B) (one run), 3.0 times" in line
@@ -92,10 +93,10 @@ def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device(
 
 def test_a_processor_that_is_known_is_named():
     stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": 2}
-    assert tables.device_name(stamp) == "2 CPU cores"
-    assert tables.device_name(stamp | {"processor": "X, amx_bf16"}) == "2 CPU cores (X, amx_bf16)"
+    assert stored.device_name(stamp) == "2 CPU cores"
+    assert stored.device_name(stamp | {"processor": "X, amx_bf16"}) == "2 CPU cores (X, amx_bf16)"
     assert (
-        tables.device_name(stamp | {"processor": "X", "device": {"platform": "gpu", "kind": "NVIDIA Y"}}) == "NVIDIA Y"
+        stored.device_name(stamp | {"processor": "X", "device": {"platform": "gpu", "kind": "NVIDIA Y"}}) == "NVIDIA Y"
     )
 
 
@@ -115,11 +116,11 @@ def test_trainings_that_ended_say_how_long_they_took(tmp_path):
     kept(tmp_path, "older", None)
     kept(tmp_path, "other", 1_000.0, method="cql")
     kept(tmp_path, "stopped", 1_000.0, steps_asked_for=240_000)
-    (found,) = tables.trainings("score", tmp_path)
+    (found,) = stored.trainings("score", tmp_path)
     assert (found.folder, found.machine, found.runs, found.evaluations, found.minutes) == ("one", "NVIDIA Y", 4, 2, 2.0)
     summary = tmp_path / "one" / "summary.json"
     mixed = json.loads(summary.read_text())
     mixed["results"]["b"]["updates_per_second"] = 900.0
     summary.write_text(json.dumps(mixed))
     with pytest.raises(ValueError, match="one pace was expected"):
-        tables.trainings("score", tmp_path)
+        stored.trainings("score", tmp_path)

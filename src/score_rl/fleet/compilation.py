@@ -42,8 +42,6 @@ def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | 
     return known
 
 
-HOPPER = "9."  # the compute capabilities that `nets/streamed.py` is for: others lack memory of one kind or the other
-
 # KiB of shared memory that one program of a kernel may take on NVIDIA's GPUs, by compute capability (CUDA's
 # documentation). Before 8.0 they do not multiply bfloat16.
 KERNEL_MEMORY = {
@@ -59,6 +57,11 @@ def kernel_memory(device: jax.Device) -> int:
     if not capability or int(capability.partition(".")[0]) < 8:
         return 0
     return KERNEL_MEMORY.get(capability, LEAST_MEMORY)  # a newer one has no less
+
+
+def is_hopper(device: jax.Device) -> bool:
+    """Others lack memory of one kind or the other for `nets/streamed.py`."""
+    return compute_capability(device).startswith("9.")
 
 
 def compute_capability(device: jax.Device) -> str:

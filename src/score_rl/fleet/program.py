@@ -16,13 +16,7 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shape
 from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import Treatment, fit_treatment
 from score_rl.fleet import effort
-from score_rl.fleet.compilation import (
-    HOPPER,
-    bfloat16_units,
-    compiler_options,
-    compute_capability,
-    kernel_memory,
-)
+from score_rl.fleet.compilation import bfloat16_units, compiler_options, is_hopper, kernel_memory
 from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
@@ -216,7 +210,7 @@ def arithmetic_for(precision: Precision, device: jax.Device, runs: int) -> Arith
     memory = kernel_memory(device)
     if precision == "float32" or not memory:
         return Arithmetic(precision, multiple=ALIGNED_WIDTH)
-    streamed = Stream(runs) if compute_capability(device).startswith(HOPPER) else None
+    streamed = Stream(runs) if is_hopper(device) else None
     return Arithmetic(precision, Kernels(runs, memory), tiles_for(runs), streamed, multiple=ALIGNED_WIDTH)
 
 
