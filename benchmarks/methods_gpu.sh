@@ -5,6 +5,8 @@
 #
 #   benchmarks/methods_gpu.sh SOURCES OUT SECONDS JOB...         jobs as in methods.py: METHOD:UPDATES:SEEDS:DATA
 #   benchmarks/methods_gpu.sh d4rl out 3000 cql:1000000:3:medium mopo:200000:2:hopper-medium
+#   benchmarks/methods_gpu.sh ... cql:1000000:3:medium ~pbrl-prior:1000000:2:hopper-medium
+#                                                                with ~ a job takes what the others leave of the GPU
 #   ROWS=20000 EPISODES=2 benchmarks/methods_gpu.sh ...          a trial: less data, fewer episodes at the end
 #
 # SOURCES holds D4RL's three *_medium-v2.hdf5, whole or as excerpts. NVIDIA's service that lets processes use a GPU at
@@ -18,16 +20,17 @@ here=$(dirname "$0") processes="" number=0 failed=0
 trap 'kill $processes 2>/dev/null; wait' INT TERM
 if command -v nvidia-cuda-mps-control > /dev/null; then nvidia-cuda-mps-control -d || true; fi  # fails if it runs
 began=$(date +%s)
-for job in "$@"; do
-  number=$((number + 1))
+for each in "$@"; do
+  number=$((number + 1)) job=${each#\~} priority=0
+  [ "$job" = "$each" ] || priority=1  # NVIDIA's service has two: normal and below
   # One after the other for data, since two jobs on the same data would both collect them; earlier jobs train meanwhile.
   "${PYTHON:-python}" "$here/methods.py" --sources "$sources" --out "$out" ${ROWS:+--transitions "$ROWS"} \
     --collect --jobs "$job"
   left=$((seconds - $(date +%s) + began))
   [ "$left" -gt 0 ] || { echo "no time left for $job after collecting" > "$out/job-$number.log"; failed=1; continue; }
-  timeout -s TERM "$left" "${PYTHON:-python}" "$here/methods.py" --sources "$sources" --out "$out" \
-    --checkpoint-minutes 10 ${ROWS:+--transitions "$ROWS"} ${EPISODES:+--episodes "$EPISODES"} \
-    --jobs "$job" >> "$out/job-$number.log" 2>&1 &
+  CUDA_MPS_CLIENT_PRIORITY=$priority timeout -s TERM "$left" \
+    "${PYTHON:-python}" "$here/methods.py" --sources "$sources" --out "$out" --checkpoint-minutes 10 \
+    ${ROWS:+--transitions "$ROWS"} ${EPISODES:+--episodes "$EPISODES"} --jobs "$job" >> "$out/job-$number.log" 2>&1 &
   processes="$processes $!"
 done
 for process in $processes; do wait "$process" || failed=1; done
