@@ -152,7 +152,12 @@ def test_a_cell_never_mixes_protocols():
 
 def test_schedules_may_be_shorter_and_morel_counts_iterations():
     assert protocol_of(pick(runs("score", "replica:hopper-medium", [1], 300_000, bc_decay_every=3_000))).shorter
-    assert protocol_of(pick(runs("morel", "replica:hopper-medium", [1] * 5, 1_000))) == Protocol(MILLION, 5, 10)
+    whole = protocol_of(pick(runs("morel", "replica:hopper-medium", [1] * 5, 1_000)))
+    assert whole == Protocol(MILLION, 5, 10, each=1_000)
+    assert not whole.shorter
+    half = protocol_of(pick(runs("morel", "replica:hopper-medium", [1] * 2, 500)))
+    assert half.shorter
+    assert str(half) == "500 iterations × 2"
 
 
 def test_what_is_shorter_says_so_in_its_name():

@@ -13,6 +13,7 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
+from score_rl.experiments.protocols import ITERATION
 from score_rl.experiments.scales import Scale, scheduled
 from score_rl.fleet.experiment import config_json
 from score_rl.fleet.spec import default_log_every
@@ -189,8 +190,8 @@ class Variant:
         """A run of it: the scale's settings, and its own over them."""
         scale, algorithm = request.scale, get_algorithm(self.algorithm)
         steps, eval_every = request.updates, scale.eval_every
-        if self.algorithm == "morel":  # an update of it is an iteration of many steps in its model
-            steps, eval_every = max(2, steps // 1_000), max(1, eval_every // 1_000)
+        if self.algorithm == "morel":
+            steps, eval_every = max(2, steps // ITERATION), max(1, eval_every // ITERATION)
         known = {field.name for field in dataclasses.fields(algorithm.Config)}
         common = {**scale.settings, **scheduled(request.updates)}
         settings = {name: value for name, value in common.items() if name in known} | dict(self.settings)

@@ -25,6 +25,7 @@ from score_rl.report.paper import (
 from score_rl.report.results import SCORE, Group, RunResult
 
 PAPER_EPISODES = 10
+ITERATION = 1_000  # updates that an iteration of MOReL stands for: it is one of many steps in its model
 METHODS = ("score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl")  # the paper's order
 _NEAREST = (D4RL, RECOLLECTED, UNIFORM, REPLICA, FILE)  # to what the paper was measured on
 
@@ -34,6 +35,7 @@ class Protocol:
     updates: int
     seeds: int  # that finished
     episodes: int
+    each: int = 1  # updates that one step of the method stands for
 
     @property
     def shorter(self) -> bool:
@@ -59,8 +61,9 @@ def rounded(number: int) -> str:
 
 def protocol_of(found: Group) -> Protocol:
     first = found.runs[0]
-    length = first.steps * 1_000 if found.algorithm == "morel" else first.steps  # its iterations are a thousandth
-    return Protocol(length, len(found.final(SCORE)), first.request.get("eval_episodes") or PAPER_EPISODES)
+    each = ITERATION if found.algorithm == "morel" else 1
+    episodes = first.request.get("eval_episodes") or PAPER_EPISODES
+    return Protocol(first.steps * each, len(found.final(SCORE)), episodes, each)
 
 
 def unusual(run: RunResult) -> dict[str, Any]:
@@ -117,8 +120,10 @@ def labelled(groups: Sequence[Group]) -> list[Group]:
 
 
 def span(protocols: Sequence[Protocol]) -> str:
-    """200k × 2, or 200k to 1M × 2 to 5 where data sets differ; episodes where they are few."""
-    said = [_between([p.updates for p in protocols]) + " × " + _between([p.seeds for p in protocols])]
+    """200k × 2, or 200k to 1M × 2 to 5 where data sets differ; episodes where they are few; MOReL's in iterations."""
+    steps = _between([p.updates // p.each for p in protocols])
+    unit = " iterations" if any(p.each > 1 for p in protocols) else ""
+    said = [steps + unit + " × " + _between([p.seeds for p in protocols])]
     if any("episodes" in p.shortened() for p in protocols):
         said.append(f"{_between([p.episodes for p in protocols])} episodes")
     return ", ".join(said)
