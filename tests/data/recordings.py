@@ -6,6 +6,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+EPISODES, STEPS = 12, 60  # of `plant`
+
 
 def recording(lengths: tuple[int, ...] = (5, 4, 3), ends: str = "tcp", seed: int = 0, **changes: Any) -> dict[str, Any]:
     """Arrays of a made-up recording with 3 observations and 2 actions.
@@ -46,3 +48,21 @@ def write(path: Path, arrays: dict[str, Any]) -> Path:
         for key, values in arrays.items():
             file[key] = values
     return path
+
+
+def plant(seed: int = 0, **changes: Any) -> dict[str, Any]:
+    """Twelve batches of a slow process that start apart from where the last one ended."""
+    generator = np.random.default_rng(seed)
+    starts = generator.normal(0, 5, (EPISODES, 1, 4))
+    walks = starts + np.cumsum(generator.normal(0, 0.1, (EPISODES, STEPS, 4)), axis=1)
+    rows = EPISODES * STEPS
+    timeouts = np.zeros(rows, bool)
+    timeouts[STEPS - 1 :: STEPS] = True
+    arrays = {
+        "observations": walks.reshape(rows, 4).astype(np.float32),
+        "actions": generator.uniform(-1, 1, (rows, 2)).astype(np.float32),
+        "rewards": generator.normal(size=rows).astype(np.float32),
+        "terminals": np.zeros(rows, bool),
+        "timeouts": timeouts,
+    }
+    return arrays | changes

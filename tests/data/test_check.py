@@ -60,7 +60,7 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     assert any("observations has NaN or infinite values in 2 of 12 rows (2, 7)" in m for m in errors)
     assert any("rewards has NaN or infinite values in 1 of 12 rows (3)" in m for m in errors)
     assert any("actions never changes in column 1" in m for m in warnings)
-    assert any("reach from" in m and "--action-bounds" in m for m in warnings)
+    assert any("actions go beyond ±1 (0: " in m and "--action-bounds" in m for m in warnings)
     assert any("both set in 1 of 12 rows (11)" in m for m in warnings)
     assert any("infos/qpos has shape (4, 2)" in m for m in warnings)
     assert any("not the following row's observation" in m for m in warnings)
@@ -81,7 +81,10 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
             {"terminals": np.zeros(12, bool), "timeouts": np.zeros(12, bool)},
             ["there is no terminal and no timeout, so episodes cannot be told apart."],
         ),
-        ({"metadata/action_low": -np.full(2, 0.1), "metadata/action_high": np.full(2, 0.1)}, ["beyond the bounds"]),
+        (
+            {"metadata/action_low": -np.full(2, 0.1), "metadata/action_high": np.full(2, 0.1)},
+            ["action 0 reaches from", "action 1 reaches from", "beyond its bounds -0.1 to 0.1"],
+        ),
         ({key: values[:0] for key, values in recording().items()}, ["the file is empty"]),
     ],
 )

@@ -95,7 +95,7 @@ def with_value(key: str, value: float, row: int = 7) -> dict[str, np.ndarray]:
         (with_value("next_observations", np.inf), "next_observations has NaN or infinite values .* row 7"),
         (with_value("actions", np.nan), "actions has NaN"),
         (with_value("rewards", -np.inf), "rewards has NaN or infinite"),
-        (with_value("actions", 1.01), r"actions reach .* in 1 rows, the first in row 7: .*--action-bounds LOW HIGH"),
+        (with_value("actions", 1.01), r"action 0 reaches .* in 1 rows, the first in row 7: .*--action-bounds"),
         (with_value("terminals", 0.5), "terminals holds 0.5 in row 7"),
         ({"rewards": np.zeros(11)}, "differ in rows .observations 12, actions 12, rewards 11"),
         ({"rewards": np.zeros((12, 1))}, "rewards is an array of float64 with shape .12, 1."),

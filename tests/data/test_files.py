@@ -72,11 +72,20 @@ def test_the_environment_can_be_given(tmp_path: Path) -> None:
 
 def test_unknown_bounds_are_asked_for_and_can_be_given(tmp_path: Path) -> None:
     path = write(tmp_path / "wide.hdf5", recording(actions=np.full((12, 2), -2.5)))
-    with pytest.raises(InputError, match=r"actions reach from -2.5 to -2.5 .* pass them with --action-bounds LOW HIGH"):
+    with pytest.raises(InputError, match=r"actions reach from -2.5 to -2.5 .* or pass --action-bounds LOW HIGH"):
         load_dataset(str(path))
     np.testing.assert_array_equal(load_dataset(str(path), action_bounds=(-3, 4)).action_high, [4.0, 4.0])
-    with pytest.raises(InputError, match="leave the bounds -2 to 2"):
+    with pytest.raises(InputError, match=r"action 0 reaches from -2.5 to -2.5 and leaves its bounds -2 to 2"):
         load_dataset(str(path), action_bounds=(-2, 2))
+
+
+def test_bounds_of_each_action(tmp_path: Path) -> None:
+    path = write(tmp_path / "wide.hdf5", recording(actions=np.tile([120.0, -0.5], (12, 1))))
+    dataset = load_dataset(str(path), action_bounds=(0, 250, -1, 1))
+    np.testing.assert_array_equal(dataset.action_low, [0.0, -1.0])
+    np.testing.assert_array_equal(dataset.action_high, [250.0, 1.0])
+    with pytest.raises(InputError, match="--action-bounds has 6 numbers for 2 actions"):
+        load_dataset(str(path), action_bounds=(0, 250, -1, 1, 0, 1))
 
 
 def test_fewer_transitions_are_spread_over_the_file(tmp_path: Path) -> None:
@@ -138,7 +147,7 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, make: Any, words:
 
 def test_actions_beyond_a_known_task_s_bounds(tmp_path: Path) -> None:
     path = write(tmp_path / "hopper_bad.hdf5", hopper_recording(actions=np.full((12, 3), 1.5)))
-    with pytest.raises(InputError, match="leave the bounds -1 to 1 in 12 rows"):
+    with pytest.raises(InputError, match=r"action 0 reaches .* leaves its bounds -1 to 1 in 12 rows"):
         load_dataset(str(path))
 
 

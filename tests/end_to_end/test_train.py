@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import score_rl
+from score_rl.errors import InputError
 from score_rl.fleet import experiment
 from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
 from score_rl.fleet.spec import ExperimentSpec
+from tests.data.recordings import plant, write
 from tests.end_to_end.conftest import SMALL
 
 
@@ -158,3 +160,51 @@ def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path):
     assert np.isfinite(healthy.metrics.last("evaluation/return"))
     assert all(np.isfinite(row.value) for row in broken.metrics)
     assert score("evaluate", "out").out.count("diverged") == 1
+
+
+def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_path):
+    done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL,
+                 "--config.critic-learning-rate", "3e-4", "1e3")  # fmt: skip
+    assert done.code == 0, done.err
+    sound, doubtful = score_rl.load(tmp_path / "out")
+    assert "doubt" not in sound.status
+    assert "rewards add up to" in doubtful.status["doubt"]
+    assert f"Warning, {doubtful.id} by update 10" in done.err
+    assert "1 of 2 runs ended with values that their rewards cannot add up to" in " ".join(done.err.split())
+    assert done.out.count("finished, doubtful") == 1
+    pytest.importorskip("jinja2")
+    assert score("report", "out", "--out", "page").code == 0
+    page = (tmp_path / "page" / "index.html").read_text()
+    assert "1 of 2 runs has values that rewards cannot add up to" in page
+    assert page.count("do not trust the policy") == 1
+
+
+def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path):
+    rows = plant()
+    rows["observations"][:, 0] *= 1000
+    rows["actions"][:, 1] *= 0.01
+    write(tmp_path / "plant.hdf5", rows)
+    small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
+    ask = ("train", "--dataset", "plant.hdf5", "--environment", "none", *small)
+    done = score(*ask, "--out", "scaled")
+    assert done.code == 0, done.err
+    assert "Warning, plant: Action 1 stays between -0.00999" in done.err
+    assert "--config.normalise-states" not in done.err, "SCORE scales observations"
+    done = score(*ask, "--algorithm", "iql", "--out", "raw")
+    assert "Warning, plant: Observation 0 is of the order of" in done.err
+
+
+def test_a_policy_refuses_what_it_cannot_answer(score, tmp_path):
+    done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL)
+    assert done.code == 0, done.err
+    run = score_rl.load(tmp_path / "out").run
+    observations, actions = np.zeros((4, 11)), np.zeros((4, 3))
+    assert np.isfinite(run.uncertainty(observations, actions)).all()
+    observations[2, 5] = np.nan
+    with pytest.raises(InputError, match="observation 5 in row 2 is nan; give a finite number"):
+        run.policy(observations)
+    with pytest.raises(InputError, match="observation 5 is nan"):
+        run.policy(observations[2])
+    actions[1, 2] = 1.5
+    with pytest.raises(InputError, match=r"action 2 is 1.5, but lies between -1 and 1"):
+        run.uncertainty(np.zeros((4, 11)), actions)

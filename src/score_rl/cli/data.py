@@ -27,8 +27,8 @@ class DataInfo:
     """Rows of a replica; D4RL's own size unless given."""
     seed: int = 0
     """Seed of a replica's collection."""
-    action_bounds: tuple[float, float] | None = None
-    """Lowest and highest action, where the data does not say and they are not ±1."""
+    action_bounds: tuple[float, ...] | None = None
+    """LOW HIGH of all actions, or LOW HIGH of each, where the data does not say and they are not ±1."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,8 +52,8 @@ class TrainArguments:
     """Seed of a replica's collection."""
     environment: str | None = None
     """Where to judge: a task, a Gymnasium id, or none. Taken from the data unless given."""
-    action_bounds: tuple[float, float] | None = None
-    """Lowest and highest action, where the data does not say and they are not ±1."""
+    action_bounds: tuple[float, ...] | None = None
+    """LOW HIGH of all actions, or LOW HIGH of each, where the data does not say and they are not ±1."""
     physics: Literal["d4rl", "stock"] = "d4rl"
     """MuJoCo as D4RL was recorded with, or as it is today."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -143,5 +143,6 @@ def results_table(experiment: Any) -> Table:
         mine = metrics.of(run.id)
         learned = plus_minus(mine.last(f"evaluation/{key}"), mine.last(f"evaluation/{key}_std"))
         status = run.status
-        table.add_row(escape(run.id), f"{status['step']:,}", behaviour, learned, status["state"])
+        state = status["state"] + (", doubtful" if "doubt" in status else "")
+        table.add_row(escape(run.id), f"{status['step']:,}", behaviour, learned, state)
     return table

@@ -1,5 +1,6 @@
 """Data sets by name: `d4rl:...`, `replica:...`, or the path of a D4RL-format HDF5 file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -49,7 +50,7 @@ def load_dataset(
     transitions: int | None = None,
     seed: int = 0,
     environment: str | None = None,
-    action_bounds: tuple[float, float] | None = None,
+    action_bounds: Sequence[float] | None = None,
     cache: Path | None = None,
     progress: bool = True,
 ) -> Dataset:

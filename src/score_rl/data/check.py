@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from score_rl.data.dataset import BOUND_TOLERANCE, episode_limit
+from score_rl.data.dataset import BOUND_TOLERANCE, episode_limit, make_dataset
+from score_rl.data.doubts import dropped_rows, listed, narrow_actions, unmarked_ends, unrelated_rows
 from score_rl.data.episodes import split_episodes
 from score_rl.data.files import file_checksum, infer_environment
 from score_rl.data.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata
@@ -15,6 +16,7 @@ from score_rl.envs.tasks import task_of, terminates
 from score_rl.errors import InputError
 
 Level = Literal["error", "warning", "note"]
+Bounds = tuple[np.ndarray, np.ndarray] | tuple[float, float]
 MATRICES = ("observations", "next_observations", "actions")
 FLAGS = ("terminals", "timeouts")
 
@@ -68,6 +70,7 @@ def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
     bounds = metadata.action_bounds or ((-1.0, 1.0) if task_of(environment or "") else None)
     yield from _check_actions(arrays["actions"], bounds)
     yield from _check_episodes(arrays, environment)
+    yield from _check_learning(arrays, bounds)
     yield from _check_published(path)
 
 
@@ -106,22 +109,32 @@ def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
             yield Finding("error", f"{key} has NaN or infinite values {_rows(broken)}.")
         constant = np.flatnonzero((rows == rows[0]).all(axis=0))
         if len(rows) > 1 and len(constant) and key != "next_observations":
-            columns = f" in column {_listed(constant)}" if values.ndim == 2 else ""
+            columns = f" in column {listed(constant)}" if values.ndim == 2 else ""
             yield Finding("warning", f"{key} never changes{columns}.")
 
 
-def _check_actions(
-    actions: np.ndarray, bounds: tuple[np.ndarray, np.ndarray] | tuple[float, float] | None
-) -> Iterator[Finding]:
-    low, high = bounds or (-1.0, 1.0)
-    outside = np.asarray(((actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)).any(axis=1))
-    if not np.any(outside):
+def _check_actions(actions: np.ndarray, bounds: Bounds | None) -> Iterator[Finding]:
+    low, high = (np.broadcast_to(bound, actions.shape[1:]) for bound in bounds or (-1.0, 1.0))
+    outside = (actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)
+    if not outside.any():
         return
-    reach = f"actions reach from {np.nanmin(actions):g} to {np.nanmax(actions):g}"
     if bounds is None:
-        yield Finding("warning", f"{reach} and the file names no bounds: pass --action-bounds LOW HIGH when using it.")
-    else:
-        yield Finding("error", f"{reach}, beyond the bounds {np.min(low):g} to {np.max(high):g}, {_rows(outside)}.")
+        reach = "; ".join(
+            f"{place}: {np.nanmin(column):g} to {np.nanmax(column):g}" for place, column in enumerate(actions.T)
+        )
+        yield Finding(
+            "warning",
+            f"actions go beyond ±1 ({reach}) and the file names no bounds: store what the device can do in "
+            "metadata/action_low and metadata/action_high, or pass --action-bounds when using it.",
+        )
+        return
+    for place in np.flatnonzero(outside.any(axis=0)):
+        column = actions[:, place]
+        yield Finding(
+            "error",
+            f"action {place} reaches from {np.nanmin(column):g} to {np.nanmax(column):g}, beyond its bounds "
+            f"{low[place]:g} to {high[place]:g}, {_rows(outside[:, place])}.",
+        )
 
 
 def _check_episodes(arrays: Mapping[str, np.ndarray], environment: str | None) -> Iterator[Finding]:
@@ -150,7 +163,7 @@ def _check_lengths(episodes: np.ndarray, cut: np.ndarray, environment: str | Non
     lengths = episodes[:, 1] - episodes[:, 0]
     long = lengths > limit
     if long.any():
-        starts = _listed(episodes[long, 0])
+        starts = listed(episodes[long, 0])
         yield Finding(
             "warning",
             f"{long.sum()} episodes are longer than {environment}'s {limit} steps (the longest {lengths.max()}), "
@@ -185,6 +198,25 @@ def _check_rule(stored: np.ndarray, terminals: np.ndarray, environment: str | No
             yield Finding("warning", f"rows that {words} a {task} episode: {_rows(wrong)}.")
 
 
+def _check_learning(arrays: Mapping[str, np.ndarray], bounds: Bounds | None) -> Iterator[Finding]:
+    """What is doubtful about rows that can be used as they are."""
+    source = {"rows": len(arrays["rewards"])}
+    reach = (arrays["actions"].min(axis=0), arrays["actions"].max(axis=0))
+    try:
+        dataset = make_dataset(
+            "the file", **dict[str, Any](arrays), action_bounds=bounds or (reach[0] - 1, reach[1] + 1), source=source
+        )
+    except InputError:
+        return  # said above
+    found = [*dropped_rows(dataset), *unrelated_rows(dataset)]
+    if "next_observations" not in arrays:  # else they are compared with the following rows
+        found += unmarked_ends(dataset)
+    if bounds is not None:
+        found += narrow_actions(dataset)
+    for doubt in found:
+        yield Finding("warning", doubt)
+
+
 def _check_published(path: Path) -> Iterator[Finding]:
     from score_rl.data.d4rl import d4rl_table
 
@@ -199,9 +231,4 @@ def _check_published(path: Path) -> Iterator[Finding]:
 
 def _rows(where: np.ndarray) -> str:
     rows = np.flatnonzero(where)
-    return f"in {len(rows)} of {len(where)} rows ({_listed(rows)})"
-
-
-def _listed(numbers: np.ndarray, shown: int = 5) -> str:
-    listed = ", ".join(str(number) for number in numbers[:shown])
-    return f"{listed}, ..." if len(numbers) > shown else listed
+    return f"in {len(rows)} of {len(where)} rows ({listed(rows)})"

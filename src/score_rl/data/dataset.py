@@ -196,7 +196,7 @@ def _check_finite(name: str, key: str, values: np.ndarray) -> None:
         rows = np.flatnonzero(bad)
         raise InputError(
             f"{name}: {key} has NaN or infinite values in {len(rows)} of {len(values)} rows, the first in row "
-            f"{rows[0]}: remove those episodes or record them again."
+            f"{rows[0]}: fill the gaps (say, with the value before), or leave out the episodes that have them."
         )
 
 
@@ -219,13 +219,14 @@ def _bounds(
 
 
 def _check_actions(name: str, actions: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
-    outside = ((actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)).any(axis=1)
+    outside = (actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)
     if outside.any():
-        rows = np.flatnonzero(outside)
+        place = int(np.flatnonzero(outside.any(axis=0))[0])
+        rows, column = np.flatnonzero(outside[:, place]), actions[:, place]
         raise InputError(
-            f"{name}: actions reach from {actions.min():g} to {actions.max():g} and leave the bounds "
-            f"{low.min():g} to {high.max():g} in {len(rows)} rows, the first in row {rows[0]}: "
-            "pass the true ones with --action-bounds LOW HIGH."
+            f"{name}: action {place} reaches from {column.min():g} to {column.max():g} and leaves its bounds "
+            f"{low[place]:g} to {high[place]:g} in {len(rows)} rows, the first in row {rows[0]}: correct those rows, "
+            "or the bounds (metadata/action_low and action_high in the file, or --action-bounds)."
         )
 
 

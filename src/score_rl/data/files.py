@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,26 +24,29 @@ def load_file(
     name: str,
     transitions: int | None = None,
     environment: str | None = None,
-    action_bounds: tuple[float, float] | None = None,
+    action_bounds: Sequence[float] | None = None,
 ) -> Dataset:
     """Read a file and check it; `environment` and `action_bounds` override what it says of itself."""
     recorded = read_hdf5(path)
     metadata = recorded.metadata
     judged_in = environment or metadata.environment or infer_environment(path.stem, recorded.arrays)
     stated = metadata.action_bounds if environment is None else None
-    bounds = action_bounds or stated or _known_bounds(name, judged_in, recorded.arrays)
+    asked = asked_bounds(action_bounds, recorded.arrays["actions"]) if action_bounds else None
+    bounds = asked or stated or _known_bounds(name, judged_in, recorded.arrays)
+    arrays = dict(recorded.arrays)
+    if transitions is not None:
+        arrays = _shortened(name, arrays, transitions)
     source = {
         "kind": name.partition(":")[0] if ":" in name else "file",
         "path": str(path),
         "bytes": path.stat().st_size,
         "file_sha256": file_checksum(path),
+        "rows": len(arrays["rewards"]) if arrays["rewards"].ndim else 0,
         **({"recipe": dict(metadata.recipe)} if metadata.recipe else {}),
         **({"transitions": transitions} if transitions is not None else {}),
+        **({"stated_action_bounds": [bound.tolist() for bound in stated]} if asked and stated else {}),
     }
     json.dumps(source)  # a source is stored beside every result, so it has to be JSON
-    arrays = dict(recorded.arrays)
-    if transitions is not None:
-        arrays = _shortened(name, arrays, transitions)
     return make_dataset(name, **arrays, action_bounds=bounds, environment=judged_in, source=source)
 
 
@@ -75,6 +78,19 @@ def _widths(arrays: Mapping[str, np.ndarray]) -> tuple[int, int] | None:
     return observations.shape[1], actions.shape[1]
 
 
+def asked_bounds(numbers: Sequence[float], actions: np.ndarray) -> Bounds:
+    """LOW HIGH for every action, or LOW HIGH of the first, of the second and so on."""
+    width = actions.shape[1] if actions.ndim == 2 else 1
+    if len(numbers) == 2:
+        return float(numbers[0]), float(numbers[1])
+    if len(numbers) != 2 * width:
+        raise InputError(
+            f"--action-bounds has {len(numbers)} numbers for {width} actions: give LOW HIGH for all of them, or LOW "
+            "HIGH of each, one after the other."
+        )
+    return np.asarray(numbers[::2], np.float32), np.asarray(numbers[1::2], np.float32)
+
+
 def _known_bounds(name: str, environment: str | None, arrays: Mapping[str, np.ndarray]) -> Bounds:
     if environment is not None:
         return _environment_bounds(name, environment, arrays)
@@ -82,7 +98,8 @@ def _known_bounds(name: str, environment: str | None, arrays: Mapping[str, np.nd
     if actions.dtype.kind == "f" and actions.size and np.abs(actions).max() > 1.0 + BOUND_TOLERANCE:
         raise InputError(
             f"{name}: actions reach from {actions.min():g} to {actions.max():g} and the file does not say "
-            "between which bounds: pass them with --action-bounds LOW HIGH."
+            "between which bounds: store them in metadata/action_low and metadata/action_high, one number for each "
+            "action, or pass --action-bounds LOW HIGH (for all actions, or for each one after the other)."
         )
     return -1.0, 1.0
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from score_rl.data.dataset import Dataset
 from score_rl.errors import InputError
 
-STATE_EPSILON = 1e-3  # (s - mean)/(std + 1e-3), as in TD3-BC's and SCORE's published code
+STATE_EPSILON = 1e-3  # (s - mean)/(std + 1e-3), as in TD3-BC's and SCORE's published code; a constant is not magnified
 
 RewardScaling = Literal["minmax", "none", "return-range"]
 
@@ -56,7 +56,8 @@ def fit_treatment(dataset: Dataset, *, normalise_states: bool, reward_scaling: R
     """
     observations = dataset.observations.astype(np.float64)
     if normalise_states:
-        mean, scale = observations.mean(0), observations.std(0) + STATE_EPSILON
+        mean, std = observations.mean(0), observations.std(0)
+        scale = np.where(np.ptp(dataset.observations, axis=0) > 0, std + STATE_EPSILON, 1.0)
     else:
         mean, scale = np.zeros(dataset.observation_dim), np.ones(dataset.observation_dim)
     shift, spread = 0.0, 1.0

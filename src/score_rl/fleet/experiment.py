@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 from rich.console import Console
@@ -19,7 +20,8 @@ from rich.console import Console
 from score_rl.algorithms.algorithm import Algorithm, Shapes, cycle, make_config
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import load_dataset
-from score_rl.data.dataset import Dataset
+from score_rl.data.dataset import BOUND_TOLERANCE, Dataset
+from score_rl.data.doubts import doubts, large_observations
 from score_rl.data.treatment import Treatment
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError, Stopped, unknown_name
@@ -102,7 +104,10 @@ class TrainedRun:
         return lambda observations, actions: compiled(config, state, treatment, observations, actions)
 
     def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
-        """The learned action for one observation or a batch of them, in the environment's units."""
+        """The learned action for one observation or a batch of them, in the environment's units.
+
+        NaN and infinite observations are refused: a policy would answer them with anything.
+        """
         batch, single = _as_batch("observation", observation, self.about["observation_dim"])
         actions = np.asarray(self._act(batch))
         return actions[0] if single else actions
@@ -110,13 +115,26 @@ class TrainedRun:
     def uncertainty(
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
     ) -> Float[np.ndarray, "*batch"]:
-        """u(s, a), in units of the scaled reward."""
+        """u(s, a), in units of the scaled reward; for actions within their bounds, in the environment's units."""
         observations, single = _as_batch("observation", observation, self.about["observation_dim"])
         actions, _ = _as_batch("action", action, self.about["action_dim"])
         if len(observations) != len(actions):
             raise InputError(f"{len(observations)} observations and {len(actions)} actions: give as many of each.")
+        self._refuse_impossible(actions)
         values = np.asarray(self._uncertainty(observations, actions))
         return values[0] if single else values
+
+    def _refuse_impossible(self, actions: np.ndarray) -> None:
+        outside = np.abs(np.asarray(self.treatment.action_in(jnp.asarray(actions)))) > 1 + BOUND_TOLERANCE
+        if outside.any():
+            row, place = np.argwhere(outside)[0]
+            centre, half = (
+                np.asarray(x)[place] for x in (self.treatment.action_centre, self.treatment.action_halfwidth)
+            )
+            raise InputError(
+                f"action {place} is {actions[row, place]:g}, but lies between {centre - half:g} and {centre + half:g}: "
+                "nothing is known of an action that cannot be taken."
+            )
 
     def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
         """Act in the environment of its data and return what happened."""
@@ -130,6 +148,13 @@ def _as_batch(what: str, values: Any, width: int) -> tuple[np.ndarray, bool]:
     batch = array[None] if single else array
     if batch.ndim != 2 or batch.shape[1] != width:
         raise InputError(f"{what} has shape {array.shape}; expected ({width},) or (batch, {width}).")
+    broken = ~np.isfinite(batch)
+    if broken.any():
+        row, place = np.argwhere(broken)[0]
+        where = f"{what} {place}" if single else f"{what} {place} in row {row}"
+        raise InputError(
+            f"{where} is {batch[row, place]}; give a finite number, such as the last one that was measured."
+        )
     return batch, single
 
 
@@ -247,7 +272,7 @@ def train(
     transitions: int | None = None,
     data_seed: int = 0,
     environment: str | None = None,
-    action_bounds: tuple[float, float] | None = None,
+    action_bounds: tuple[float, ...] | None = None,
     physics: str = "d4rl",
     precision: str = "auto",
     checkpoint_minutes: float = 1.0,
@@ -296,6 +321,8 @@ def train(
     console = Console(stderr=True)
     datasets = _load_datasets(spec, quiet)
     runs = expand_runs(spec, chosen, datasets)
+    if not quiet:
+        _say_doubts(runs, console)
     fleets = _fit_into_memory(group_fleets(runs), spec, memory_limit, console, quiet)
     where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
     about = {
@@ -450,6 +477,16 @@ def _load_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
     if len(set(names)) < len(names):
         raise InputError(f"two data sets have the same name ({', '.join(names)}); rename a file.")
     return datasets
+
+
+def _say_doubts(runs: Sequence[Run], console: Console) -> None:
+    """About data from elsewhere; what is recorded or fetched by name is known."""
+    for run in {run.dataset.checksum: run for run in runs if run.dataset.source.get("kind") == "file"}.values():
+        found = doubts(run.dataset)
+        if not run.config.normalise_states:
+            found += large_observations(run.dataset)
+        for doubt in found:
+            console.print(f"Warning, {run.dataset.name}: {doubt}", highlight=False, markup=False, soft_wrap=True)
 
 
 def describe_for_storage(dataset: Dataset) -> dict[str, Any]:

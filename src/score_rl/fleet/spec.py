@@ -29,7 +29,7 @@ class ExperimentSpec:
     transitions: int | None = None  # rows of a replica; None is D4RL's size
     data_seed: int = 0
     environment: str | None = None  # overrides what the data says; "none": do not judge
-    action_bounds: tuple[float, float] | None = None
+    action_bounds: tuple[float, ...] | None = None
     physics: str = "d4rl"
     precision: Precision = "float32"
     checkpoint_minutes: float = 1.0

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +31,7 @@ from score_rl.fleet.checkpoint import (
     to_arrays,
 )
 from score_rl.fleet.memory import GIBIBYTE, total_memory
+from score_rl.fleet.plausibility import value_range
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress, duration
 from score_rl.fleet.spec import ExperimentSpec, Run
@@ -40,6 +41,7 @@ from score_rl.fleet.store import Folder, MetricsWriter, Row
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
 WORTH_SAYING = 60.0  # seconds after which a user is told that training waits for evaluation
 SHARE_WORTH_SAYING = 0.2  # of them spent waiting
+DOUBTS_SAID = 5  # runs that are named when their values are impossible; status.json has all
 UPDATES = "updates of each piece"
 
 
@@ -120,8 +122,14 @@ class FleetTrainer:
         self.headline = self.program.algorithm.headline
         self.stages = FleetStages(self.program, number, spec, folder, writer, status, console, stop, quiet=quiet)
         self.piece = spec.log_every  # updates in one call of the program; found when it is compiled
+        treatments = jax.device_get(self.program.inputs.treatment)
+        self._possible = [
+            value_range(run, jax.tree.map(lambda leaf, place=place: leaf[place], treatments))
+            for place, run in enumerate(self.runs)
+        ]
         self._judgements: deque[tuple[int, Future[list[Row]]]] = deque()
         self._said_what_judging_costs = False
+        self._doubted: set[str] = set()  # runs whose values were impossible at some time
         self._waited = 0.0  # seconds in which training stood still for a judgement
         self._writing: Future[Path] | None = None  # the checkpoint on its way to the disk
 
@@ -241,6 +249,7 @@ class FleetTrainer:
         for run in self._alive():
             self.status["runs"][run]["state"] = "finished"
         self.folder.write_status(self.status)
+        self._say_doubts()
 
     @property
     def runs_ahead(self) -> bool:
@@ -280,6 +289,7 @@ class FleetTrainer:
                 )
                 continue
             entry["step"] = window.step
+            self._doubt(place, entry, values)
             rows += [Row(run.id, window.step, f"train/{name}", value) for name, value in values.items()]
         rows += [Row(run, window.step, "speed/updates_per_second", self.progress.rate) for run in self._alive()]
         self.writer.write(rows)
@@ -289,6 +299,31 @@ class FleetTrainer:
                 self.progress.say({name: f"{np.mean(shown):.3g}"})
         if window.policies is not None:
             self._submit(window)
+
+    def _doubt(self, place: int, entry: dict[str, Any], values: Mapping[str, float]) -> None:
+        """Keep in the status, for as long as it is so, that a run's values are impossible; say it the first time."""
+        possible = self._possible[place]
+        found = None
+        if possible is not None and "q" in values:
+            found = possible.doubt(values["q"], values.get("temperature", 0.0))
+        if found is None:
+            entry.pop("doubt", None)
+            return
+        entry["doubt"] = found
+        run = self.runs[place].id
+        if run not in self._doubted:
+            self._doubted.add(run)
+            if len(self._doubted) <= DOUBTS_SAID:
+                self.progress.note(f"Warning, {run} by update {entry['step']:,}: {found}")
+
+    def _say_doubts(self) -> None:
+        doubted = [run for run in self._alive() if "doubt" in self.status["runs"][run]]
+        if doubted:
+            shown = ", ".join(doubted[:DOUBTS_SAID]) + (", ..." if len(doubted) > DOUBTS_SAID else "")
+            self.progress.note(
+                f"Warning: {len(doubted)} of {len(self.runs)} runs ended with values that their rewards cannot add up "
+                f"to ({shown}); status.json has what they are."
+            )
 
     # -- judging -------------------------------------------------------------------------------------------------
 

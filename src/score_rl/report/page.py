@@ -126,6 +126,7 @@ class _Page:
             experiments=self.experiments(),
             groups=[self.headline(found) for found in self.groups],
             others=[(run, self.reason(run)) for run in self.runs if not run.finished],
+            doubted=[run for run in self.runs if run.doubt],
             newest=_time(max((run.updated for run in self.runs if run.updated), default=None)),
             tables=self.tables(),
             unjudged=[found for found in self.groups if not _measured(found, SCORE) and not _measured(found, RETURN)],

@@ -66,6 +66,7 @@ class RunResult:
     created: str | None = None
     updated: float | None = None  # when its folder was last written, in seconds since 1970
     error: str | None = None  # why its experiment failed
+    doubt: str | None = None  # why its policy should not be trusted
     fleet: int | None = None  # which program of its experiment trained it
 
     @property
@@ -218,6 +219,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 created=about.get("created"),
                 updated=updated,
                 error=status.get("error") if state == "failed" else None,
+                doubt=entry.get("doubt") if entry else None,
                 fleet=run["fleet"],
             )
         )

@@ -1,0 +1,102 @@
+"""What is doubtful is said, of rows as a plant would log them; and nothing is said of good ones."""
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from score_rl.data.catalogue import load_dataset
+from score_rl.data.check import check_file
+from score_rl.data.dataset import Dataset, make_dataset
+from score_rl.data.doubts import doubts, large_observations
+
+from .recordings import EPISODES, STEPS, plant, write
+
+
+def made(**changes: Any) -> Dataset:
+    bounds = changes.pop("bounds", (-1.0, 1.0))
+    arrays = plant(**changes)
+    return make_dataset("plant", **arrays, action_bounds=bounds, source={"rows": len(arrays["rewards"])})
+
+
+def only(dataset: Dataset) -> str:
+    (doubt,) = doubts(dataset)
+    return doubt
+
+
+def test_good_rows_raise_no_doubt() -> None:
+    assert doubts(made()) == []
+    assert list(large_observations(made())) == []
+
+
+@pytest.mark.parametrize("task", ["halfcheetah", "hopper", "walker2d"])
+@pytest.mark.parametrize("kind", ["random", "medium-replay", "expert"])
+def test_neither_do_replicas(task: str, kind: str) -> None:
+    dataset = load_dataset(f"replica:{task}-{kind}", transitions=2_000, progress=False)
+    assert doubts(dataset) == []
+    assert list(large_observations(dataset)) == []
+
+
+def test_shuffled_rows() -> None:
+    order = np.random.default_rng(1).permutation(EPISODES * STEPS)
+    rows = plant()
+    shuffled = {key: rows[key][order] for key in ("observations", "actions", "rewards")}
+    assert "look shuffled" in only(made(**shuffled))
+
+
+def test_rows_that_are_nearly_all_ends() -> None:
+    timeouts = np.ones(EPISODES * STEPS, bool)
+    timeouts[::10] = False
+    found = doubts(made(timeouts=timeouts))
+    assert any(doubt.startswith("Only 72 of 720 rows can be learned from") for doubt in found)
+
+
+def test_episodes_that_were_glued_together() -> None:
+    timeouts = plant()["timeouts"]
+    timeouts[[5 * STEPS - 1, 8 * STEPS - 1]] = False
+    doubt = only(made(timeouts=timeouts))
+    assert f"jump at once after 2 rows inside an episode ({5 * STEPS - 1}, {8 * STEPS - 1})" in doubt
+
+
+def test_an_observation_that_never_changes() -> None:
+    rows = plant()
+    rows["observations"][:, 2] = 50.0
+    assert only(made(observations=rows["observations"])).startswith("Observation 2 never changes")
+
+
+def test_an_action_that_hardly_changes() -> None:
+    rows = plant()
+    rows["actions"][:, 1] = 50 + 0.04 * rows["actions"][:, 1]
+    doubt = only(made(actions=rows["actions"], bounds=([-1, 0], [1, 100])))
+    assert doubt.startswith("Action 1 stays between 49.9")
+    assert "its bounds are 0 and 100" in doubt
+    assert doubts(made(actions=rows["actions"], bounds=([-1, 49.95], [1, 50.05]))) == []
+
+
+def test_large_observations_are_named_for_methods_that_do_not_scale_them() -> None:
+    rows = plant()
+    rows["observations"][:, [0, 3]] *= 400
+    (doubt,) = large_observations(made(observations=rows["observations"]))
+    assert doubt.startswith("Observations 0, 3 are of the order of")
+    assert "--config.normalise-states True" in doubt
+
+
+def test_bounds_that_are_not_the_file_s(tmp_path: Path) -> None:
+    path = write(tmp_path / "plant.hdf5", plant())
+    with h5py.File(path, "a") as file:
+        file["metadata/action_low"], file["metadata/action_high"] = np.full(2, -1.0), np.full(2, 1.5)
+    assert doubts(load_dataset(str(path))) == []
+    assert doubts(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
+    doubt = only(load_dataset(str(path), action_bounds=(-1, 2)))
+    assert doubt.startswith("The file says that actions lie between -1, -1 and 1.5, 1.5;")
+    assert doubt.endswith("-1, -1 to 2, 2.")
+
+
+def test_the_check_of_a_file_has_them_as_warnings(tmp_path: Path) -> None:
+    rows = plant()
+    rows["timeouts"][5 * STEPS - 1] = False
+    found = check_file(write(tmp_path / "plant.hdf5", rows))
+    assert [finding.level for finding in found] == ["warning", "note", "note"]
+    assert f"inside an episode ({5 * STEPS - 1})" in found[0].message
