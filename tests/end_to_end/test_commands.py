@@ -1,13 +1,17 @@
 """The other commands, as a person calls them."""
 
+import dataclasses
 import json
+import re
 import subprocess
 import sys
 
 import pytest
 
 import score_rl.cli as cli
-from score_rl.algorithms.registry import algorithm_names
+from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.fleet.spec import ExperimentSpec, expand_runs
+from tests.fleet.conftest import recording
 
 
 def test_help_answers_without_loading_jax(score):
@@ -27,6 +31,15 @@ def test_every_command_has_a_help_that_teaches(score, command):
     done = score(command, "--help")
     assert done.code == 0
     assert f"usage: score {command}" in done.out
+
+
+def test_evaluate_help_names_a_run_as_runs_are_named(score):
+    (run,) = expand_runs(
+        ExperimentSpec("score", ("replica:hopper-medium",), (0,), {}, 2, 2, 1, 2),
+        get_algorithm("score"),
+        [dataclasses.replace(recording(), name="replica:hopper-medium")],
+    )
+    assert f"--run {run.id}\n" in re.sub(r"[ │]+\n", "\n", score("evaluate", "--help").out)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")

@@ -18,7 +18,7 @@ class EvaluateArguments:
 
     Examples:
       score evaluate runs/hopper --episodes 100
-      score evaluate runs/hopper --physics stock --run replica-hopper-medium,seed=0
+      score evaluate runs/hopper --physics stock --run replica-hopper-medium_seed=0
     """
 
     folder: Annotated[Path, tyro.conf.Positional]
