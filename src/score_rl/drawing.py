@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.errors import InputError
+from score_rl.errors import not_installed
 
 # Okabe and Ito's colours, told apart with any colour vision; markers and dashes differ as well.
 BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY = (
@@ -28,9 +28,7 @@ def require_matplotlib() -> Any:
     try:
         import matplotlib
     except ModuleNotFoundError as missing:
-        raise InputError(
-            "the figures need matplotlib, which is not installed: pip install score-rl[report]."
-        ) from missing
+        raise not_installed("the figures need matplotlib") from missing
     return matplotlib
 
 

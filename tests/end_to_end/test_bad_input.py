@@ -104,6 +104,18 @@ def test_other_data_than_at_the_start(score, refused, tmp_path):
     refused("train", "--resume", "out", says="not the data this experiment was started with")
 
 
+def test_a_folder_that_cannot_be_made(refused, tmp_path):
+    (tmp_path / "file").write_text("x")
+    says = "cannot write to file/below (Not a directory); give another --out"
+    refused("train", *SMALL, "--out", "file/below", says=says)
+    refused("theory", "run", "green-lights", "--out", "file/below", says="cannot write to file/below/green-lights (Not")
+    for name in ("runtime", "sweep-beta"):
+        refused("experiment", "run", name, "--out", "file/below", says=f"cannot write to file/below/{name}/trial (Not")
+    refused(
+        "experiment", "run", "runtime", "--out", "file", says="cannot write to file/runtime/trial (Not a directory)"
+    )
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A real disk that is soon full: four megabytes."""

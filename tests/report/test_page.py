@@ -1,6 +1,7 @@
 """The page as text: whole, escaped, honest about what is missing, and never written over something else."""
 
 import re
+import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -119,6 +120,7 @@ def test_without_any_result_it_says_so(tmp_path):
     assert "No run was judged" in text
     assert "not judged" in text
     assert "Nothing to aggregate." in text
+    assert not (tmp_path / "out" / "tables").exists(), "docs/report.md says so"
     write_experiment(tmp_path / "b", scores={0: []}, state="running", states={0: "waiting"})
     _, text = read(write_report([tmp_path / "b"], tmp_path / "out"))
     assert "No speed was stored" in text
@@ -158,6 +160,16 @@ def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         write_report([tmp_path / "nothing"], tmp_path / "out")
     assert (tmp_path / "out" / "figures").is_dir(), "a mistake must not cost the earlier report"
+
+
+def test_without_its_libraries_an_earlier_report_stays(tmp_path, monkeypatch):
+    write_experiment(tmp_path / "a", scores={0: [7.0, 8.0, 9.0]})
+    page = write_report([tmp_path / "a"], tmp_path / "out")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    before = set((tmp_path / "out").rglob("*"))
+    with pytest.raises(InputError, match=r"the page needs jinja2.* pip install '\.\[report\]' in the folder"):
+        write_report([tmp_path / "a"], page.parent)
+    assert set((tmp_path / "out").rglob("*")) == before
 
 
 def test_a_report_among_the_runs_is_not_taken_for_one(tmp_path):

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import subprocess
 import sys
@@ -37,9 +38,17 @@ def test_bad_requests_are_refused(tmp_path):
         run_study("coverage", tmp_path / "file")
 
 
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
+    study = dataclasses.replace(STUDIES["coverage"], run=lambda seed, quick: pytest.fail("computed all the same"))
+    monkeypatch.setitem(STUDIES, "coverage", study)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(InputError, match=r"cannot write to .*file/below \(Not a directory\); give another --out"):
+        run_study("coverage", tmp_path / "file" / "below")
+
+
 def test_without_matplotlib_the_sentence_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install score-rl\[report\]"):
+    with pytest.raises(InputError, match=r"pip install '\.\[report\]' in the folder of score-rl's source"):
         run_study("coverage", tmp_path)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.drawing import GREY, VERMILION
-from score_rl.errors import InputError
+from score_rl.errors import InputError, refuse_unwritable
 from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment, Presentation, Request, Table, Wanted
 from score_rl.experiments.pool import blocks, ready, stored_runs
 from score_rl.experiments.protocols import rounded
@@ -78,6 +78,7 @@ def unusual(run: Wanted) -> str:
 def run(experiments: Sequence[Experiment], request: Request, say: Say) -> dict[str, tuple[Path, Presentation]]:
     """All of them from one pool of runs: what several need is trained once, and together."""
     check_tools(experiments)
+    check_out(experiments, request, request.scale.name)
     asked: dict[str, list[Asked]] = {}
     for experiment in experiments:
         experiment.prepare(request)
@@ -102,6 +103,7 @@ def rebuild(
 ) -> dict[str, tuple[Path, Presentation]]:
     """From kept tables, without training."""
     check_tools(experiments)
+    check_out(experiments, request, "stored")
     results = [run for run in once(gather([folder])) if _picked(request, run)]
     made = {}
     for experiment in experiments:
@@ -153,11 +155,21 @@ def check_tools(experiments: Sequence[Experiment]) -> None:
         require_rliable()
 
 
+def check_out(experiments: Sequence[Experiment], request: Request, kind: str) -> None:
+    """That every result can be written where it goes."""
+    for experiment in experiments:
+        refuse_unwritable(_folder(experiment, request, kind))
+
+
+def _folder(experiment: Experiment, request: Request, kind: str) -> Path:
+    return request.out / experiment.name / kind
+
+
 def _make(
     experiment: Experiment, request: Request, done: Sequence[Done], kind: str, say: Say
 ) -> tuple[Path, Presentation]:
     say(f"Drawing {experiment.name} ...")
-    folder = request.out / experiment.name / kind
+    folder = _folder(experiment, request, kind)
     made = experiment.present(request, done)
     made.remarks += mixed_precision([run.result for run in done])
     from_stored = kind == "stored"

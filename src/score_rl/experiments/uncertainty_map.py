@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.envs.tasks import TASKS, task_of
-from score_rl.errors import InputError
+from score_rl.errors import InputError, not_installed
 from score_rl.experiments.curves import SCORE, UNCERTAINTY, as_json, shown
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant, product
 from score_rl.fleet.experiment import load
@@ -63,9 +63,7 @@ def embed(features: Float[np.ndarray, "points features"]) -> Float[np.ndarray, "
     try:
         from sklearn.manifold import TSNE
     except ModuleNotFoundError as missing:
-        raise InputError("the map needs scikit-learn, which is not installed: pip install score-rl[report].") from (
-            missing
-        )
+        raise not_installed("the map needs scikit-learn") from missing
     perplexity = min(30.0, (len(features) - 1) / 3)
     with threadpool_limits(1):  # on cores that others use too, its threads wait for each other: ten times as long
         return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(features)

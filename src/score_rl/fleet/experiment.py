@@ -24,7 +24,7 @@ from score_rl.data.dataset import BOUND_TOLERANCE, Dataset
 from score_rl.data.doubts import doubts, large_observations
 from score_rl.data.treatment import Treatment
 from score_rl.envs import normalised_score
-from score_rl.errors import InputError, Stopped, unknown_name
+from score_rl.errors import InputError, Stopped, refuse_unwritable, unknown_name
 from score_rl.fleet.acting import acting, host_device
 from score_rl.fleet.checkpoint import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.fleet.compilation import bfloat16_units, keep_compiled_programs, kernel_memory
@@ -317,6 +317,7 @@ def train(
     if memory_limit is not None and not memory_limit > 0:
         raise InputError(f"--memory-limit is {memory_limit}; it must be more than 0 GiB.")
     path = Path(out) if out is not None else _default_out(spec)
+    refuse_unwritable(path)
     Folder.refuse_if_taken(path)
     console = Console(stderr=True)
     datasets = _load_datasets(spec, quiet)

@@ -2,7 +2,7 @@
 
 OUT/index.html     everything, the figures inside
 OUT/figures/       the same figures as SVG and PDF
-OUT/tables/        the same tables as CSV and LaTeX
+OUT/tables/        the tables of scores as CSV and LaTeX, where runs were judged
 OUT/raw/           the files the page was made of
 """
 
@@ -18,7 +18,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from score_rl.errors import InputError
+from score_rl.drawing import require_matplotlib
+from score_rl.errors import InputError, not_installed
 from score_rl.fleet.checkpoint import write_whole
 from score_rl.report import figures
 from score_rl.report.grouping import by_dataset, distinct, gather, group, short_names, tell_apart
@@ -74,6 +75,8 @@ def write_report(
     """Make the page of all runs in these folders; returns its index.html."""
     out = Path(out)
     check_out(out)
+    require_matplotlib()  # before an earlier report is removed
+    template_environment()
     say("Reading the runs ...")
     runs = gather(paths)
     for folder in ("figures", "tables", "raw"):
@@ -391,7 +394,7 @@ def template_environment() -> Any:
     try:
         import jinja2
     except ModuleNotFoundError as missing:
-        raise InputError("the page needs jinja2, which is not installed: pip install score-rl[report].") from missing
+        raise not_installed("the page needs jinja2") from missing
     source = resources.files("score_rl.report").joinpath("page.html").read_text()
     environment = jinja2.Environment(
         loader=jinja2.DictLoader({"page.html": source}),

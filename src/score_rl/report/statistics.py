@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from score_rl.errors import InputError
+from score_rl.errors import InputError, not_installed
 from score_rl.report.results import Curve
 
 CONFIDENCE = 0.95
@@ -65,9 +65,7 @@ def require_rliable() -> tuple[Any, Any]:
     try:
         from rliable import library, metrics
     except ModuleNotFoundError as missing:
-        raise InputError(
-            "the statistics need rliable, which is not installed: pip install score-rl[report]."
-        ) from missing
+        raise not_installed("the statistics need rliable") from missing
     return library, metrics
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from score_rl.errors import InputError, unknown_name
+from score_rl.errors import InputError, refuse_unwritable, unknown_name
 
 
 @dataclass(frozen=True)
@@ -159,6 +159,7 @@ def run_study(name: str, out: Path, *, seed: int = 0, quick: bool = False) -> St
     out = Path(out)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file, expected a folder to write the figures into.")
+    refuse_unwritable(out)
     from score_rl.drawing import require_matplotlib, save_figure
 
     require_matplotlib()  # before the computation, not after it
