@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.algorithms.algorithm import is_traced, make_config
+from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.data.dataset import make_dataset
 from score_rl.errors import InputError
@@ -25,6 +25,7 @@ VARIANTS = {
     "score (dropout)": ("score", {"uncertainty": "dropout"}),
     "score (min-q, no constraint)": ("score", {"uncertainty": "min-q", "constraint": "none"}),
 }
+SIGNED = {"halt_reward", "log_std", "least_log_std", "largest_log_std", "target_gap"}  # all else is 0 or more
 CHARACTERISTICS = {"policy-constrained", "value-penalised", "uncertainty-aware", "OOD sampling", "model-based"}
 OBSERVATIONS, ACTIONS = 11, 3  # hopper's
 WINDOW = 12  # updates; a multiple of every cycle
@@ -144,14 +145,19 @@ def test_invalid_settings_are_refused(name):
     wrong = {"batch_size": [0, -1, 2.5, "many", True], "hidden": [(), (32, 0), "wide"], "discount": [1.5, -0.1]}
     wrong |= {"reward_scaling": ["sometimes"], "normalise_states": [1, "yes"], "actor_delay": [0], "critics": [0]}
     wrong |= {"target_samples": [0], "acting_samples": [0], "vae_hidden": [()], "ood_actions": [0]}
+    wrong |= {"tau": [0.0, 1.5], "dynamics_decay": [(-1.0, 0.0, 0.0, 0.0, 0.0)], "least_log_std": [2.0]}
     for setting, values in wrong.items():
         for value in values if setting in fields else []:
             with pytest.raises(InputError):
                 assert not make_config(algorithm, {setting: value}), f"{setting} = {value!r} was taken"
     for setting, field in fields.items():
-        if is_traced(field):
-            with pytest.raises(InputError):
-                make_config(algorithm, {setting: "a lot"})
+        if field.type is float:
+            for value in ("a lot", float("nan")):
+                with pytest.raises(InputError, match=setting):
+                    make_config(algorithm, {setting: value})
+            if setting not in SIGNED:
+                with pytest.raises(InputError, match=f"{setting} is -0.5"):
+                    make_config(algorithm, {setting: -0.5})
 
 
 # -- training --------------------------------------------------------------------------------------------------------

@@ -134,13 +134,15 @@ def network_parameters(algorithm: Algorithm, shapes: Shapes) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(networks))
 
 
-def setting(default: Any, help: str, *, static: bool = False) -> Any:
+def setting(default: Any, help: str, *, static: bool = False, signed: bool = False) -> Any:
     """A field of a `Config`: its default, what it is and where the default comes from.
 
     Floats are traced, so that a sweep over them compiles once and trains as one fleet. Everything else, and
     floats marked `static`, is part of the program: another value is another fleet.
+
+    Rates, weights, deviations and bounds below 0 are mistakes: floats are refused there unless marked `signed`.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "static": static})
+    return dataclasses.field(default=default, metadata={"help": help, "static": static, "signed": signed})
 
 
 def config(cls: type[ConfigT]) -> type[ConfigT]:
@@ -169,7 +171,19 @@ def make_config(algorithm: Algorithm, settings: Mapping[str, Any]) -> Any:
     check = getattr(made, "check", None)
     if check is not None:
         check()
+    _check_floats(made)
     return made
+
+
+def _check_floats(config: Any) -> None:
+    """What makes no sense whatever the algorithm: less than nothing of anything, targets that never arrive."""
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(number, float) and not number >= 0 for number in numbers):
+            require(field.metadata.get("signed", False), f"{field.name} is {value}; it must be 0 or more.")
+        if field.name == "tau":
+            require(0 < value <= 1, f"tau is {value}; it must be above 0 and at most 1.")
 
 
 def _convert(name: str, kind: Any, value: Any) -> Any:
@@ -184,6 +198,7 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        require(not math.isnan(value), f"{name} is {value}; it must be a number.")
         return float(value)
     choices = get_args(kind)
     if choices and value in choices:

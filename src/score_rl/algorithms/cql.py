@@ -40,7 +40,9 @@ class Config:
         1e-4, "Adam's learning rate for the actor and the temperature (published code; CORL 3e-5)"
     )
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics and ν (published code)")
-    target_gap: float = setting(5.0, "τ, the gap that the multiplier aims at (published code); for `lagrange` alone")
+    target_gap: float = setting(
+        5.0, "τ, the gap that the multiplier aims at (published code); for `lagrange` alone", signed=True
+    )
     sampled_actions: int = setting(10, "n, actions of each of the three kinds (published code)")
     critics: int = setting(2, "number of critics (published code)")
     hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)")

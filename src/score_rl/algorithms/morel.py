@@ -42,7 +42,7 @@ STATE_BOUND = 100.0  # of predicted observations, against blowing up (published 
 @config
 class Config:
     pessimism: float = setting(3.0, "the threshold is the data's largest disagreement over this (published code)")
-    halt_reward: float = setting(0.0, "added where HALT is entered (published code for D4RL: 0)")
+    halt_reward: float = setting(0.0, "added where HALT is entered (published code for D4RL: 0)", signed=True)
     task: Literal["none", "halfcheetah", "hopper", "walker2d"] = setting(
         "none", "whose rule ends a rollout; presets name it for the locomotion data, else none ends"
     )
@@ -56,9 +56,9 @@ class Config:
     horizon: int = setting(700, "steps of a rollout, at most (published code)")
     fisher_iterations: int = setting(20, "of the conjugate gradient (published code)")
     damping: float = setting(1e-3, "added to F's diagonal (published code)")
-    log_std: float = setting(-0.25, "log of the policy's standard deviation at the start (published code)")
-    least_log_std: float = setting(-1.0, "its lower bound (published code)")
-    largest_log_std: float = setting(1.0, "its upper bound (published code)")
+    log_std: float = setting(-0.25, "log of the policy's standard deviation at the start (published code)", signed=True)
+    least_log_std: float = setting(-1.0, "its lower bound (published code)", signed=True)
+    largest_log_std: float = setting(1.0, "its upper bound (published code)", signed=True)
     action_bound: float = setting(100.0, "of the actions that the model is given (published code; environment: 1)")
     hidden: tuple[int, ...] = setting((64, 64), "hidden widths of the policy (published code)")
     baseline_hidden: tuple[int, ...] = setting((128, 128), "hidden widths of the baseline (published code)")
@@ -83,6 +83,10 @@ class Config:
             require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
         require(self.models >= 2, f"models is {self.models}; their disagreement needs at least 2.")
         require(self.pessimism > 0, f"pessimism is {self.pessimism}; it must be more than 0.")
+        require(
+            self.least_log_std <= self.largest_log_std,
+            f"least_log_std is {self.least_log_std}; it must be at most largest_log_std, {self.largest_log_std}.",
+        )
         require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
         require(0 <= self.gae <= 1, f"gae is {self.gae}; it must be between 0 and 1.")
         for name in ("hidden", "baseline_hidden", "dynamics_hidden", "reward_hidden"):

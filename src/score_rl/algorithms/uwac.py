@@ -54,6 +54,10 @@ class Config(bear.Config):
         require(0 <= self.dropout < 1, f"dropout is {self.dropout}; it must be 0 or more and below 1.")
         require(self.passes >= 2, f"passes is {self.passes}; a variance needs at least 2.")
         require(self.acting_passes >= 0, f"acting_passes is {self.acting_passes}; it must be 0 or more.")
+        require(
+            self.largest_weight >= self.smallest_weight,
+            f"largest_weight is {self.largest_weight}; it must be at least smallest_weight, {self.smallest_weight}.",
+        )
 
 
 class State(NamedTuple):
