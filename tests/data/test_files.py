@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,23 @@ def test_unknown_names_get_the_nearest_ones(name: str, near: str) -> None:
     with pytest.raises(InputError, match="unknown data set") as caught:
         load_dataset(name)
     assert repr(near) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["logs.csv", "logs.parquet", "logs.npz", "logs/mine", "../logs"])
+def test_what_looks_like_a_file_and_is_none_does_not_exist(tmp_path: Path, monkeypatch: Any, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=f"^{re.escape(name)} does not exist: give the path of a D4RL-format HDF5"):
+        load_dataset(name)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_files_of_other_formats_are_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"logs{suffix}"
+    path.write_text("observations,actions\n")
+    with pytest.raises(
+        InputError, match=r"is not an HDF5 file \(21 bytes of something else\): no other format is read"
+    ):
+        load_dataset(path)
 
 
 def test_a_given_environment_must_fit_a_replica_too(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from score_rl.data.dataset import Dataset
 from score_rl.data.storage import cache_folder
 from score_rl.errors import InputError, unknown_name
 
-FILE_SUFFIXES = (".hdf5", ".h5", ".hdf")
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -45,7 +43,7 @@ def dataset_names(cache: Path | None = None) -> list[Entry]:
 
 
 def load_dataset(
-    name: str,
+    name: str | Path,
     *,
     transitions: int | None = None,
     seed: int = 0,
@@ -64,6 +62,7 @@ def load_dataset(
         raise InputError(f"{transitions} transitions were asked for, but a data set needs at least 1.")
     from score_rl.data.files import load_file
 
+    name = str(name)
     source, _, rest = name.partition(":")
     if source == "replica":
         path = ready_replica(rest, transitions, seed, cache_folder(cache), progress)
@@ -98,6 +97,6 @@ def _existing_file(name: str) -> Path:
     path = Path(name).expanduser()
     if path.exists():
         return path
-    if path.suffix in FILE_SUFFIXES or len(path.parts) > 1:
+    if path.suffix or len(path.parts) > 1:
         raise InputError(f"{path} does not exist: give the path of a D4RL-format HDF5 file.")
     raise unknown_name("data set", name, [entry.name for entry in dataset_names()])

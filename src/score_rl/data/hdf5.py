@@ -54,7 +54,9 @@ def open_hdf5(path: Path) -> Any:
         raise InputError(f"{path} cannot be opened as HDF5 ({error}): fetch or build it again.") from error
     size = path.stat().st_size
     found = "empty" if size == 0 else f"{size} bytes of something else"
-    raise InputError(f"{path} is not an HDF5 file ({found}): give the path of a D4RL-format HDF5 file.")
+    raise InputError(
+        f"{path} is not an HDF5 file ({found}): no other format is read, so write its rows to one in D4RL's."
+    )
 
 
 def read_hdf5(path: Path) -> RecordedFile:
