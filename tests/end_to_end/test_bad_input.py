@@ -1,6 +1,8 @@
 """One clear sentence, exit code 2, no half-written folder."""
 
+import json
 import os
+import re
 import subprocess
 
 import h5py
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 import score_rl
+from score_rl.data.dataset import make_dataset
 from score_rl.fleet.checkpoint import checkpoints
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
 
@@ -53,8 +56,12 @@ def test_unknown_names_come_with_the_nearest(refused):
 
 
 def test_memory_that_holds_not_one_run(refused):
-    refused("train", *SMALL, "--memory-limit", "0", says="--memory-limit is 0.0; it must be more than 0 GiB")
-    refused("train", *SMALL, "--seeds", "0", "1", "--memory-limit", "0.0001", says="one run needs")
+    for limit in ("0", "-2", "nan", "inf"):
+        says = f"--memory-limit is {float(limit)}; it must be a number of GiB, more than 0"
+        refused("train", *SMALL, "--memory-limit", limit, says=says)
+    for seeds in (("0",), ("0", "1")):
+        done = refused("train", *SMALL, "--seeds", *seeds, "--memory-limit", "0.0001", says="one run needs")
+        assert re.search(r"needs [0-9.]+ (KiB|MiB) on cpu, limited by --memory-limit, where 94.37 KiB may", done.err)
 
 
 def test_broken_files(refused, tmp_path):
@@ -69,6 +76,7 @@ def test_broken_files(refused, tmp_path):
     write(tmp_path / "hopper-endless.hdf5", timeouts=np.zeros(300, bool))
     train = ("train", "--out", "out", "--dataset")
     refused(*train, "missing.hdf5", says="missing.hdf5")
+    refused(*train, "missing.csv", says="missing.csv does not exist")
     refused(*train, "text.hdf5", says="not an HDF5 file")
     refused(*train, "hopper-cut.hdf5", says="truncated")
     refused(*train, "hopper-keyless.hdf5", says="rewards")
@@ -81,10 +89,15 @@ def test_broken_files(refused, tmp_path):
 def test_requests_that_make_no_sense(refused):
     refused("train", "--config.betta", "0.3", says="betta")
     refused("train", "--config.critics", "1", says="at least 2")
-    refused("train", "--steps", "0", says="--steps")
+    for option in ("--steps", "--eval-every", "--log-every", "--eval-episodes"):
+        for count in ("0", "-5"):
+            refused("train", option, count, says=f"score: {option} is {count}; it must be 1 or more.")
+    refused("train", "--steps", "7", says="score: --steps is 7; it must be a multiple of 2, the algorithm's cycle")
+    refused("train", "--config.beta", "-1", says="beta is -1.0; it must be 0 or more")
+    refused("train", "--checkpoint-minutes", "-1", says="--checkpoint-minutes is -1.0; it must be 0 or more")
     refused("train", "--steps", "7", "--eval-every", "7", says="multiples of 2")
     refused("train", "--seeds", "1", "1", says="twice")
-    refused("train", "--resume", "x", "--steps", "5", says="leave out --steps")
+    refused("train", "--resume", "x", "--seeds", "5", says="leave out --seeds")
     refused("train", "--physics", "moon", says="moon")
 
 
@@ -114,6 +127,38 @@ def test_a_folder_that_cannot_be_made(refused, tmp_path):
     refused(
         "experiment", "run", "runtime", "--out", "file", says="cannot write to file/runtime/trial (Not a directory)"
     )
+
+
+def test_data_that_are_gone_when_training_goes_on(score, refused, tmp_path):
+    file = write(tmp_path / "hopper-mine.hdf5")
+    small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
+    assert score("train", "--dataset", file.name, "--out", "out", *small).code == 0
+    file.unlink()
+    refused("train", "--resume", "out", says=f"hopper-mine.hdf5 is neither here nor in {tmp_path}, relative to which")
+    stored = json.loads((tmp_path / "out" / "experiment.json").read_text())
+    del stored["began_in"]  # as older folders
+    (tmp_path / "out" / "experiment.json").write_text(json.dumps(stored))
+    refused("train", "--resume", "out", says="nor in the folder in which training began")
+    write(file)
+    assert score("train", "--resume", "out").code == 0
+
+
+def test_a_data_set_in_memory(tmp_path):
+    file = write(tmp_path / "hopper-mine.hdf5")
+    arrays = {name: np.zeros((9, 2)) for name in ("observations", "actions")}
+    flags = {"rewards": np.zeros(9), "terminals": np.zeros(9, bool), "timeouts": np.arange(9) == 8}
+    for dataset, instead in (
+        (score_rl.load_dataset("replica:hopper-medium", transitions=3000), "pass 'replica:hopper-medium'."),
+        (score_rl.load_dataset(file), f"pass '{file}', the file it was read from."),
+        (make_dataset("mine", **arrays, **flags), "the path of an HDF5 file to which you wrote its observations, "),
+    ):
+        for given in (dataset, [dataset]):
+            with pytest.raises(score_rl.InputError, match=f"is a Dataset, and .*{re.escape(instead)}"):
+                score_rl.train(given, out=tmp_path / "out")
+    for given in (3, [3.5]):
+        with pytest.raises(score_rl.InputError, match="give the name of one or the path of an HDF5 file"):
+            score_rl.train(given, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import score_rl
+from score_rl.errors import Stopped
+from score_rl.fleet import training
 from score_rl.fleet.checkpoint import checkpoints
 from score_rl.fleet.holding import FILE
 from score_rl.report.grouping import gather
@@ -64,6 +66,49 @@ def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path, undistu
     assert again.out.count("finished") == 2
     assert (tmp_path / "out" / "metrics.csv").read_text() == before
     assert_same_result(tmp_path / "out", undisturbed)
+
+
+def test_a_finished_experiment_can_be_made_longer(score, tmp_path, undisturbed):
+    short = [*REQUEST]
+    short[short.index("--steps") + 1] = "40"
+    assert score("train", *short, "--out", "out").code == 0
+    for steps, says in (("30", "out trains 40 updates; give more"), ("45", "must be a multiple of --log-every, 10")):
+        refused = score("train", "--resume", "out", "--steps", steps)
+        assert refused.code == 2
+        assert says in refused.err
+    assert [run.status["state"] for run in score_rl.load(tmp_path / "out")] == ["finished"] * 2
+    longer = score("train", "--resume", "out", "--steps", "60")
+    assert longer.code == 0, longer.err
+    assert longer.out.count("finished") == 2
+    assert_same_result(tmp_path / "out", undisturbed)
+    about = score_rl.load(tmp_path / "out").about
+    assert about["request"] == score_rl.load(undisturbed).about["request"]
+    assert about["provenance"]["longer"]["40 to 60 updates"]["versions"]["jax"]
+    (run, _) = gather([tmp_path / "out"])
+    assert (run.status, run.step, run.steps) == ("finished", 60, 60)
+    before = (tmp_path / "out" / "experiment.json").read_text()
+    assert score("train", "--resume", "out", "--steps", "60").code == 0, "as after an interruption"
+    assert (tmp_path / "out" / "experiment.json").read_text() == before
+
+
+def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path, monkeypatch):
+    options = {"hidden": (16, 16), "batch_size": 16}
+    score_rl.train(
+        "replica:hopper-medium", transitions=3000, steps=20, log_every=10, environment="none", config=options,
+        out=tmp_path / "out", quiet=True, tensorboard=False,
+    )  # fmt: skip
+
+    class Impatient(training.StopRequest):
+        asked = property(lambda self: True, lambda self, value: None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "StopRequest", Impatient)
+        with pytest.raises(Stopped):
+            score_rl.resume(tmp_path / "out", steps=60, quiet=True, tensorboard=False)
+    (run,) = gather([tmp_path / "out"])
+    assert (run.status, run.step, run.steps) == ("interrupted", 30, 60)
+    resumed = score_rl.resume(tmp_path / "out", quiet=True, tensorboard=False)
+    assert (resumed.run.status["state"], resumed.run.step) == ("finished", 60)
 
 
 def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, undisturbed):

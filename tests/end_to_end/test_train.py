@@ -1,6 +1,7 @@
 """From recorded data to a judged policy, through the real command."""
 
 import json
+import shutil
 from datetime import datetime
 
 import numpy as np
@@ -70,6 +71,37 @@ def test_the_python_interface_mirrors_the_command(tmp_path):
     assert judged.returns.shape == (1, 3)
     np.testing.assert_array_equal(judged.returns, run.evaluate(3).returns)
     assert not np.array_equal(judged.returns, run.evaluate(3, seed=1).returns)
+
+
+def test_a_run_can_be_printed_at_any_time(tmp_path):
+    out = tmp_path / "out"
+    experiment = score_rl.train(
+        "replica:hopper-medium", transitions=3000, steps=20, environment="none", out=out, quiet=True,
+        config={"hidden": (16, 16), "batch_size": 16}, tensorboard=False,
+    )  # fmt: skip
+    assert repr(list(experiment)) == "[<run replica-hopper-medium_seed=0: finished at update 20>]"
+    shutil.rmtree(out / "fleet-0")
+    assert repr(score_rl.load(out)[0]) == "<run replica-hopper-medium_seed=0: finished at update 20>"
+    (out / "status.json").unlink()
+    assert repr(score_rl.load(out)[0]) == "<run replica-hopper-medium_seed=0: not started at update 0>"
+    (out / "status.json").write_text("{")
+    assert "state unknown" in repr(score_rl.load(out)[0])
+    assert "state unknown" in repr(score_rl.load(out))
+
+
+def test_data_named_from_where_training_began_are_found_from_elsewhere(score, tmp_path, monkeypatch):
+    file = tmp_path / "data" / "hopper-mine.hdf5"
+    file.parent.mkdir()
+    small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
+    built = score_rl.load_dataset("replica:hopper-medium", transitions=3000).source["path"]
+    shutil.copyfile(built, file)
+    assert score("train", "--dataset", "data/hopper-mine.hdf5", "--out", "out", *small).code == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    resumed = score("train", "--resume", tmp_path / "out", "--steps", "80")
+    assert resumed.code == 0, resumed.err
+    assert score_rl.load(tmp_path / "out").run.step == 80
+    assert score_rl.train(file, steps=2, environment="none", out=tmp_path / "path", quiet=True).run.step == 2
 
 
 def test_begun_in_the_same_second_they_have_folders_of_their_own(tmp_path, monkeypatch):

@@ -127,6 +127,24 @@ def test_a_fleet_leaves_no_memory_behind(tmp_path):
     assert after - before < 10_000
 
 
-def test_a_limit_must_be_positive(tmp_path):
+@pytest.mark.parametrize("limit", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_limit_must_be_positive(tmp_path, limit):
     with pytest.raises(InputError, match="--memory-limit"):
-        score_rl.train(out=tmp_path / "run", memory_limit=0.0)
+        score_rl.train(out=tmp_path / "run", memory_limit=limit)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(0, "0 bytes"), (1023, "1023 bytes"), (98_304, "96.00 KiB"), (3 * 2**19, "1.50 MiB"), (GIBIBYTE, "1.00 GiB")],
+)
+def test_sizes_are_said_in_a_unit_that_shows_them(count, text):
+    assert memory.as_size(count) == text
+
+
+def test_a_run_alone_is_asked_whether_it_fits_where_there_is_a_limit():
+    runs = runs_of(datasets=[recording()], seeds=[0])
+    assert split_fleet(runs, 50, 10_000, pytest.fail) == [runs], "training itself will see"
+    with pytest.raises(InputError, match=r"one run needs [0-9.]+ (KiB|MiB) on the device, where 8.79 KiB may be used"):
+        split_fleet(runs, 50, 10_000, pytest.fail, alone_too=True)
+    need = FleetProgram(runs).memory(50)
+    assert split_fleet(runs, 50, int(need / memory.SHARE * 1.05), pytest.fail, alone_too=True) == [runs]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.errors import InputError
-from score_rl.fleet.spec import ExperimentSpec, default_log_every, expand_runs
+from score_rl.fleet.spec import ExperimentSpec, default_eval_every, default_log_every, expand_runs
 from tests.fleet.conftest import recording
 
 SPEC = ExperimentSpec(
@@ -58,6 +59,8 @@ def test_what_was_stored_before_there_were_variants_still_opens():
     ("change", "message"),
     [
         ({"steps": 0}, "--steps is 0"),
+        ({"checkpoint_minutes": -1.0}, "--checkpoint-minutes is -1.0; it must be 0 or more"),
+        ({"checkpoint_minutes": float("nan")}, "--checkpoint-minutes is nan"),
         ({"steps": 105}, "multiple of --log-every, 10"),
         ({"log_every": 5, "eval_every": 5}, "multiple of the algorithm's cycle"),
         ({"seeds": (0, 0)}, "twice"),
@@ -72,6 +75,20 @@ def test_what_was_stored_before_there_were_variants_still_opens():
 def test_senseless_requests_are_refused(change, message):
     with pytest.raises(InputError, match=message):
         dataclasses.replace(SPEC, **change).check(turns=2)
+
+
+@given(st.integers(1, 20_000), st.integers(1, 40), st.sampled_from([None, 1, 10, 300, 7_000]))
+def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles, turns, log_every):
+    """A complaint about them would be about an option that was not given."""
+    steps = cycles * math.lcm(turns, log_every or 1)
+    chosen = default_eval_every(steps, log_every, turns)
+    assert 1 <= chosen <= steps
+    dataclasses.replace(
+        SPEC, steps=steps, eval_every=chosen,
+        log_every=math.lcm(log_every, turns) if log_every else default_log_every(steps, chosen, turns),
+    ).check(turns)  # fmt: skip
+    if turns in (1, 2) and log_every is None:
+        assert chosen == min(5_000, steps)
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 3))
@@ -100,6 +117,9 @@ def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, tur
         ({"bootstrap_keep": 0.0}, r"in \(0, 1\]"),
         ({"spectral_norm": True, "hidden": (8,)}, "middle layer"),
         ({"discount": 1.5}, "between 0 and 1"),
+        ({"beta": -1}, "beta is -1.0; it must be 0 or more"),
+        ({"critic_learning_rate": -3e-4}, "critic_learning_rate is -0.0003; it must be 0 or more"),
+        ({"tau": 1.5}, "tau is 1.5; it must be above 0 and at most 1"),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(settings, message):

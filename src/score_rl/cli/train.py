@@ -26,6 +26,7 @@ class TrainArguments:
       score train --dataset d4rl:hopper-medium-v2 --config.beta 0.1 0.2 0.5 --config.bc-decay 0.96 0.98
       score train --dataset my_logs.hdf5 --environment none
       score train --resume runs/hopper
+      score train --resume runs/hopper --steps 2000000
     """
 
     algorithm: str = "score"
@@ -45,7 +46,8 @@ class TrainArguments:
     out: Path | None = None
     """Folder of the experiment; runs/ALGORITHM-DATA-TIME unless given."""
     resume: Path | None = None
-    """Go on with the experiment in this folder, to the bit. Everything else is taken from there."""
+    """Go on with the experiment in this folder, to the bit. Everything else is taken from there, but more --steps
+    make it longer, also where it is finished."""
     transitions: int | None = None
     """Rows of a replica; D4RL's own size unless given."""
     data_seed: int = 0
@@ -95,10 +97,12 @@ def train_command(arguments: Sequence[str]) -> int:
     from score_rl.fleet.experiment import resume, train
 
     if asked.resume is not None:
-        others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in ("--resume", "--quiet")]
+        taken = ("--resume", "--steps", "--quiet")
+        others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in taken]
         if others:
-            raise InputError(f"--resume takes everything from the folder; leave out {', '.join(others)}.")
-        experiment = resume(asked.resume, quiet=asked.quiet)
+            raise InputError(f"--resume takes everything but --steps from the folder; leave out {', '.join(others)}.")
+        steps = asked.steps if _value_of(arguments, "--steps") is not None else None
+        experiment = resume(asked.resume, steps=steps, quiet=asked.quiet)
     else:
         # What is said counts, also where it repeats a default: it goes over what is preset for a data set.
         said = {argument.split("=")[0].removeprefix("--config.").replace("-", "_") for argument in arguments}

@@ -5,8 +5,8 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -31,13 +31,22 @@ from score_rl.fleet.compilation import bfloat16_units, keep_compiled_programs, k
 from score_rl.fleet.holding import held
 from score_rl.fleet.judging import judge_runs
 from score_rl.fleet.memory import GIBIBYTE, free_memory, split_fleet
-from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
+from score_rl.fleet.spec import (
+    ExperimentSpec,
+    Run,
+    check_counts,
+    default_eval_every,
+    default_log_every,
+    expand_runs,
+    group_fleets,
+)
 from score_rl.fleet.store import Folder, MetricsTable, MetricsWriter, provenance
 from score_rl.judge.rollouts import Judgement
 from score_rl.nets.precision import PRECISIONS, Precision
 
 DEFAULT_DATASET = "replica:halfcheetah-medium"
 DEFAULT_STEPS = 20_000
+NAMED = ("replica", "d4rl")  # data sets that have names; any other is a file
 
 
 class TrainedRun:
@@ -50,7 +59,11 @@ class TrainedRun:
         self.seed: int = about["seed"]
 
     def __repr__(self) -> str:
-        return f"<run {self.id}: {self.status.get('state')} at update {self.step:,}>"
+        try:
+            where = f"{self.status['state']} at update {self.status['step']:,}"
+        except (InputError, OSError):  # a repr must not raise
+            where = "state unknown"
+        return f"<run {self.id}: {where}>"
 
     @cached_property
     def algorithm(self) -> Algorithm:
@@ -183,7 +196,11 @@ class Experiment(Sequence[TrainedRun]):
         return self.runs[which]
 
     def __repr__(self) -> str:
-        return f"<experiment {self.folder.path}: {len(self)} runs, {self.folder.status()['state']}>"
+        try:
+            state = self.folder.status()["state"]
+        except (InputError, OSError):  # a repr must not raise
+            state = "state unknown"
+        return f"<experiment {self.folder.path}: {len(self)} runs, {state}>"
 
     @property
     def path(self) -> Path:
@@ -258,7 +275,7 @@ def load(path: Path | str) -> Experiment:
 
 
 def train(
-    dataset: str | Sequence[str] = DEFAULT_DATASET,
+    dataset: str | Path | Sequence[str | Path] = DEFAULT_DATASET,
     *,
     algorithm: str = "score",
     seeds: int | Sequence[int] = 0,
@@ -294,16 +311,18 @@ def train(
     settings = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in (config or {}).items()}
     listed = tuple(dict(variant) for variant in variants) if variants is not None else ({},)
     turns = math.lcm(*(_turns(chosen, settings | {n: (v,) for n, v in variant.items()}) for variant in listed))
-    eval_every = eval_every or min(5_000, steps)
+    check_counts(steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, log_every=log_every)
+    if eval_every is None:
+        eval_every = default_eval_every(steps, log_every, turns)
     spec = ExperimentSpec(
         algorithm=algorithm,
-        datasets=(dataset,) if isinstance(dataset, str) else tuple(dataset),
+        datasets=_dataset_names(dataset),
         seeds=(seeds,) if isinstance(seeds, int) else tuple(seeds),
         settings=settings,
         steps=steps,
         eval_every=eval_every,
         eval_episodes=eval_episodes,
-        log_every=log_every or default_log_every(steps, eval_every, turns),
+        log_every=log_every if log_every is not None else default_log_every(steps, eval_every, turns),
         transitions=transitions,
         data_seed=data_seed,
         environment=environment,
@@ -314,8 +333,8 @@ def train(
         variants=listed,
     )
     spec.check(turns)
-    if memory_limit is not None and not memory_limit > 0:
-        raise InputError(f"--memory-limit is {memory_limit}; it must be more than 0 GiB.")
+    if memory_limit is not None and not 0 < memory_limit < math.inf:
+        raise InputError(f"--memory-limit is {memory_limit}; it must be a number of GiB, more than 0.")
     path = Path(out) if out is not None else _default_out(spec)
     refuse_unwritable(path)
     Folder.refuse_if_taken(path)
@@ -328,6 +347,7 @@ def train(
     where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
     about = {
         "request": spec.to_json(),
+        "began_in": str(Path.cwd()),
         "provenance": provenance(),
         "datasets": {d.name: describe_for_storage(d) for d in datasets},
         "runs": [
@@ -353,11 +373,19 @@ def train(
     return Experiment(path)
 
 
-def resume(path: Path | str, *, tensorboard: bool = True, quiet: bool = False) -> Experiment:
-    """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run."""
+def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = True, quiet: bool = False) -> Experiment:
+    """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run.
+
+    More `steps` than were asked for make the experiment longer, finished or not: to what it would be had it begun
+    with them and its `log_every` and `eval_every`. What it measured at its first end stays.
+    """
     experiment = Experiment(path)
     spec, console = experiment.spec, Console(stderr=True)
-    datasets = _load_datasets(spec, quiet)
+    if steps is not None:
+        spec = _longer(experiment, steps)
+    began_in = experiment.about.get("began_in")
+    found = tuple(_found_again(name, began_in) for name in spec.datasets)
+    datasets = _load_datasets(dataclasses.replace(spec, datasets=found), quiet)
     for dataset in datasets:
         stored = experiment.about["datasets"].get(dataset.name, {}).get("checksum")
         if stored != dataset.checksum:
@@ -366,8 +394,37 @@ def resume(path: Path | str, *, tensorboard: bool = True, quiet: bool = False) -
                 f"then {str(stored)[:12]}); restore that file, or start a new experiment."
             )
     fleets = _stored_fleets(experiment, expand_runs(spec, get_algorithm(spec.algorithm), datasets))
+    if spec != experiment.spec:
+        _store_longer(experiment, spec)
     _train_fleets(spec, fleets, experiment.folder, console, tensorboard=tensorboard, quiet=quiet)
     return Experiment(path)
+
+
+def _longer(experiment: Experiment, steps: int) -> ExperimentSpec:
+    """Its request with more updates."""
+    before = experiment.spec.steps
+    if steps < before:
+        raise InputError(
+            f"--steps is {steps}, and {experiment.path} trains {before} updates; give more, or leave --steps out."
+        )
+    spec = dataclasses.replace(experiment.spec, steps=steps)
+    spec.check(math.lcm(*(cycle(run.algorithm, run.config) for run in experiment)))
+    return spec
+
+
+def _store_longer(experiment: Experiment, spec: ExperimentSpec) -> None:
+    """The longer request, with the code, libraries and machine that go on from here."""
+    folder, about = experiment.folder, experiment.about
+    with held(folder.path):
+        status = folder.status() | {"state": "interrupted"}
+        for entry in status["runs"].values():
+            if entry["state"] == "finished":
+                entry["state"] = "training"
+        folder.write_status(status)
+        longer = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **provenance()}
+        earlier = about["provenance"].get("longer", {})
+        stamp = {"longer": {**earlier, f"{experiment.spec.steps} to {spec.steps} updates": longer}}
+        folder.write_experiment({**about, "request": spec.to_json(), "provenance": about["provenance"] | stamp})
 
 
 def _fit_into_memory(
@@ -376,8 +433,9 @@ def _fit_into_memory(
     """Each fleet whole where it fits, else in parts."""
     keep_compiled_programs()
     device = jax.local_devices()[0]
+    limited = memory_limit is not None
     limit = free_memory(device) if memory_limit is None else int(memory_limit * GIBIBYTE)
-    where = device.device_kind if memory_limit is None else f"{device.device_kind}, limited by --memory-limit"
+    where = f"{device.device_kind}, limited by --memory-limit" if limited else device.device_kind
 
     def say(message: str) -> None:
         if not quiet:
@@ -386,7 +444,9 @@ def _fit_into_memory(
     return [
         part
         for fleet in fleets
-        for part in split_fleet(fleet, spec.log_every, limit, say, where=where, precision=spec.precision)
+        for part in split_fleet(
+            fleet, spec.log_every, limit, say, where=where, precision=spec.precision, alone_too=limited
+        )
     ]
 
 
@@ -460,6 +520,51 @@ def _turns(algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]]) -> int
             varied = make_config(algorithm, {n: v[0] for n, v in settings.items()} | {name: value})
             turns = math.lcm(turns, cycle(algorithm, varied))
     return turns
+
+
+def _dataset_names(dataset: Any) -> tuple[str, ...]:
+    """Names and files as they are stored: an experiment must find its data again when it is resumed."""
+    given = (dataset,) if isinstance(dataset, str) or not isinstance(dataset, Iterable) else tuple(dataset)
+    for one in given:
+        if isinstance(one, Dataset):
+            raise InputError(
+                f"{one.name} is a Dataset, and training reads its data itself, also when it is resumed: "
+                f"pass {_origin(one)}."
+            )
+        if not isinstance(one, str | Path):
+            raise InputError(
+                f"a data set is given as {type(one).__name__}; give the name of one or the path of an HDF5 file."
+            )
+    return tuple(str(one) for one in given)
+
+
+def _origin(dataset: Dataset) -> str:
+    """What to pass instead of a data set that is in memory."""
+    kind = dataset.source.get("kind")
+    if kind in NAMED:
+        return repr(dataset.name)
+    if kind == "file":
+        return f"{dataset.source['path']!r}, the file it was read from"
+    return (
+        "the path of an HDF5 file to which you wrote its observations, actions, rewards, next_observations, terminals "
+        "and timeouts, each under its name, such as with h5py"
+    )
+
+
+def _found_again(name: str, began_in: str | None) -> str:
+    """What `load_dataset` takes for a data set of an experiment that began in another folder."""
+    path = Path(name).expanduser()
+    if name.partition(":")[0] in NAMED or path.is_absolute():
+        return name
+    if began_in is not None and (Path(began_in) / path).exists():
+        return str(Path(began_in) / path)
+    if not path.exists():
+        there = began_in or "the folder in which training began"
+        raise InputError(
+            f"{path} is neither here nor in {there}, relative to which the experiment names its data; "
+            + ("put it back, or call --resume in a folder that has it." if began_in else "call --resume there.")
+        )
+    return name
 
 
 def _load_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:

@@ -33,6 +33,14 @@ SHARE = 0.9  # of the memory that a prediction may fill: the line is not exact, 
 PROBES = (2, 4)  # runs; one alone is another program
 
 
+def as_size(count: float) -> str:
+    """Bytes in the largest unit of which there is one."""
+    for unit, size in (("GiB", GIBIBYTE), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.2f} {unit}"
+    return f"{count:.0f} bytes"
+
+
 def total_memory(device: jax.Device) -> int | None:
     """Bytes that programs may use there; None where nothing says."""
     if device.platform == "cpu":
@@ -132,15 +140,23 @@ def split_fleet(
     *,
     where: str = "the device",
     precision: Precision = "float32",
+    alone_too: bool = False,
 ) -> list[list[Run]]:
-    """The fleet as it is where it fits into `limit` bytes on each device, else in the fewest parts that do."""
+    """The fleet as it is where it fits into `limit` bytes on each device, else in the fewest parts that do.
+
+    A run alone cannot be split: whether it fits is asked where `alone_too`, and found out in training else.
+    """
     runs = list(runs)
-    if limit is None or len(runs) == 1:
+    if limit is None or (len(runs) == 1 and not alone_too):
         return [runs]
     devices = min(len(jax.local_devices()), len(runs))
     if Need(0, upper_bound(runs[0], precision), devices).of(runs) <= SHARE * limit:
         return [runs]
-    need = measured_need(runs[0], updates, devices, precision)
+    need = (
+        Need(_compiled_need(runs[0], 1, updates, precision), 0)
+        if len(runs) == 1
+        else measured_need(runs[0], updates, devices, precision)
+    )
     if need.of(runs) <= SHARE * limit:
         return [runs]
     for number in range(2, len(runs) + 1):
@@ -148,15 +164,15 @@ def split_fleet(
         if all(need.of(part) <= SHARE * limit for part in parts):
             sizes = sorted({len(part) for part in parts}, reverse=True)
             say(
-                f"{len(runs)} runs would need {need.of(runs) / GIBIBYTE:.2f} GiB on {where}, where "
-                f"{limit / GIBIBYTE:.2f} are free: they are trained as {number} fleets of "
+                f"{len(runs)} runs would need {as_size(need.of(runs))} on {where}, where "
+                f"{as_size(limit)} are free: they are trained as {number} fleets of "
                 f"{' or '.join(map(str, sizes))}, one after the other. The results are the same."
             )
             return parts
     largest = max(runs, key=lambda run: rows_bytes(run.dataset))
     raise InputError(
-        f"one run needs {need.of([largest]) / GIBIBYTE:.2f} GiB on {where}, where {SHARE * limit / GIBIBYTE:.2f} may "
-        "be used; give less data, a smaller batch or smaller networks, or raise --memory-limit."
+        f"one run needs {as_size(need.of([largest]))} on {where}, where {as_size(SHARE * limit)} may be used; "
+        "give less data, a smaller batch or smaller networks, or raise --memory-limit."
     )
 
 

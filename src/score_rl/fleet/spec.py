@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -54,9 +55,9 @@ class ExperimentSpec:
         return cls(**values)
 
     def check(self, turns: int) -> None:
-        for name in ("steps", "eval_every", "eval_episodes", "log_every"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{_flag(name)} is {getattr(self, name)}; it must be 1 or more.")
+        check_counts(**{name: getattr(self, name) for name in ("steps", "eval_every", "eval_episodes", "log_every")})
+        if not self.checkpoint_minutes >= 0:
+            raise InputError(f"--checkpoint-minutes is {self.checkpoint_minutes}; it must be 0 or more.")
         if not self.seeds or not self.datasets:
             raise InputError("an experiment needs at least one data set and one seed.")
         if any(seed < 0 for seed in self.seeds):
@@ -91,6 +92,24 @@ def _hashable(value: Any) -> Any:
 
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def check_counts(**counts: int | None) -> None:
+    """Refuse what is less than one of anything; None is what was not given."""
+    for name, count in counts.items():
+        if count is not None and count < 1:
+            raise InputError(f"{_flag(name)} is {count}; it must be 1 or more.")
+
+
+def default_eval_every(steps: int, log_every: int | None, turns: int) -> int:
+    """5,000 updates or a little less, in whole windows or cycles, once at least."""
+    if steps % turns:
+        raise InputError(
+            f"--steps is {steps}; it must be a multiple of {turns}, the algorithm's cycle of updates (such as "
+            "actor_delay)."
+        )
+    grid = math.lcm(turns, log_every or 1)
+    return min(steps, max(grid, 5_000 // grid * grid))
 
 
 def default_log_every(steps: int, eval_every: int, turns: int) -> int:

@@ -156,9 +156,10 @@ class Folder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"cannot create {path} ({error.strerror}); give another --out.") from error
-        stamped = {"format": FORMAT, "created": datetime.now(UTC).isoformat(timespec="seconds"), **experiment}
-        write_whole(path / "experiment.json", _json(stamped))
-        return cls(path)
+        folder = cls(path)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        folder.write_experiment({"format": FORMAT, "created": created, **experiment})
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
@@ -178,6 +179,9 @@ class Folder:
             )
         return stored
 
+    def write_experiment(self, experiment: Mapping[str, Any]) -> None:
+        write_whole(self.path / "experiment.json", _json(experiment))
+
     def fleet(self, number: int) -> Path:
         return self.path / f"fleet-{number}"
 
@@ -186,7 +190,10 @@ class Folder:
 
     def status(self) -> dict[str, Any]:
         path = self.path / "status.json"
-        return json.loads(path.read_text()) if path.exists() else {"state": "started", "runs": {}}
+        try:
+            return json.loads(path.read_text()) if path.exists() else {"state": "started", "runs": {}}
+        except json.JSONDecodeError as error:
+            raise InputError(f"{path} is not valid JSON ({error}); remove it, and training writes another.") from error
 
     @property
     def metrics_path(self) -> Path:

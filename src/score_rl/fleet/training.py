@@ -30,7 +30,7 @@ from score_rl.fleet.checkpoint import (
     save_checkpoint,
     to_arrays,
 )
-from score_rl.fleet.memory import GIBIBYTE, total_memory
+from score_rl.fleet.memory import as_size, total_memory
 from score_rl.fleet.plausibility import value_range
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.progress import TrainingProgress, duration
@@ -165,6 +165,8 @@ class FleetTrainer:
             entry = self.status["runs"].setdefault(run.id, {"state": "training", "step": 0})
             if entry["state"] == "diverged" and entry["diverged_at"] > step:
                 entry.pop("diverged_at")
+                entry["state"] = "training"
+            if entry["state"] == "finished" and step < self.spec.steps:
                 entry["state"] = "training"
             entry["step"] = step
         self.folder.write_status(self.status)
@@ -426,21 +428,24 @@ class FleetTrainer:
         device = self.program.mesh.devices.flat[0]
         available = total_memory(device) if self.memory_limit is None else self.memory_limit
         if available is not None and needed > available:
+            limited = self.memory_limit is not None
+            has = "where --memory-limit allows" if limited else "which has"
+            do = "train fewer runs at once" if len(self.runs) > 1 else "give a smaller batch or smaller networks"
             raise InputError(
-                f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {needed / GIBIBYTE:.1f} GiB on "
-                f"{device.device_kind}, which has {available / GIBIBYTE:.1f}; train fewer runs at once."
+                f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {as_size(needed)} on "
+                f"{device.device_kind}, {has} {as_size(available)}; {do}{', or raise the limit' if limited else ''}."
             )
         state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_plain_shapes(self.program)))
         free = shutil.disk_usage(self.folder.path).free
         if 3 * state > free:  # two are kept while a third is written
             raise InputError(
-                f"checkpoints need {3 * state / GIBIBYTE:.2f} GiB and {self.folder.path} has "
-                f"{free / GIBIBYTE:.2f} free; free some space or give another --out."
+                f"checkpoints need {as_size(3 * state)} and {self.folder.path} has {as_size(free)} free; "
+                "free some space or give another --out."
             )
         several = f" (each of {self.program.mesh.size})" if self.program.mesh.size > 1 else ""
         self.say(
-            f"Compiled in {compiled:.0f} s. Memory: {needed / GIBIBYTE:.2f} GiB on {device.device_kind}{several}. "
-            f"A checkpoint: {state / 2**20:.0f} MiB."
+            f"Compiled in {compiled:.0f} s. Memory: {as_size(needed)} on {device.device_kind}{several}. "
+            f"A checkpoint: {as_size(state)}."
         )
 
     def _say_how_long(self, passed: float, updates: int, step: int) -> None:
