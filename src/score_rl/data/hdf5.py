@@ -55,7 +55,8 @@ def open_hdf5(path: Path) -> Any:
     size = path.stat().st_size
     found = "empty" if size == 0 else f"{size} bytes of something else"
     raise InputError(
-        f"{path} is not an HDF5 file ({found}): no other format is read, so write its rows to one in D4RL's."
+        f"{path} is not an HDF5 file ({found}): no other format is read; docs/data.md shows how to "
+        "write any table of logs to one."
     )
 
 
