@@ -110,7 +110,12 @@ def test_files_as_source(tmp_path):
 def test_scales_are_refused_by_name():
     with pytest.raises(InputError, match="trial, day or paper"):
         get_scale("month")
-    assert scheduled(1_000_000) == {"bc_decay_every": 10_000, "warmup_steps": 40_000}
+    for algorithm in ("score", "bear", "uwac", "iql", "pbrl", "pbrl-prior"):
+        usual = get_algorithm(algorithm).Config()
+        mine = {name: value for name, value in scheduled(1_000_000).items() if hasattr(usual, name)}
+        assert mine
+        assert mine == {name: getattr(usual, name) for name in mine}, "a run as long as the paper's has the defaults"
+    assert scheduled(4_000)["schedule_steps"] == 4_000
     assert "proves nothing" in SCALES["trial"].proves
 
 

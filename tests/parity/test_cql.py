@@ -11,6 +11,7 @@ from tests.parity.soft_reference import (
     SoftReference,
     all_q,
     batch_of,
+    distribution,
     largest_difference,
     q_of,
     random_key,
@@ -18,6 +19,15 @@ from tests.parity.soft_reference import (
     started,
     train_both,
 )
+
+
+def cloning_loss(network, alpha, s, a, noise):
+    """E[α·log π(ã|s) - log π(a|s)], ã drawn and a recorded."""
+    mean, log_std = distribution(network, s)
+    x = np.arctanh(np.clip(a, -1 + 1e-6, 1 - 1e-6))
+    normal = -0.5 * ((x - mean) / np.exp(log_std)) ** 2 - log_std - 0.5 * np.log(2 * np.pi)
+    recorded = (normal - np.log(1 - np.tanh(x) ** 2)).sum(-1)
+    return (alpha * sample(network, s, noise)[1] - recorded).mean()
 
 
 class Reference:
@@ -29,12 +39,17 @@ class Reference:
         self.adams = [Adam(critic, config.critic_learning_rate) for critic in self.critics]
         self.log_nu = [np.array(float(state.log_multiplier))]
         self.nu_adam = Adam(self.log_nu, config.critic_learning_rate)
+        self.updates = 0
 
     def update(self, s, a, r, s2, terminal, draws):
         c, soft = self.config, self.soft
         soft.tune(s, draws.here)
         alpha = soft.alpha
-        actor_gradient = soft.actor_gradient(alpha, self.critics, s, draws.here)
+        if self.updates < c.cloning_updates:
+            actor_gradient = gradient(lambda network: cloning_loss(network, alpha, s, a, draws.here), soft.network)
+        else:
+            actor_gradient = soft.actor_gradient(alpha, self.critics, s, draws.here)
+        self.updates += 1
         a2, log_prob2 = sample(soft.network, s2, draws.there)
         v2 = smallest(all_q(self.targets, s2, a2), 0)
         if c.entropy_backup:
@@ -87,6 +102,7 @@ SMALL = {"hidden": (6, 5, 4), "sampled_actions": 3, "critic_learning_rate": 1e-3
         {},
         {"weight": 10.0, "discount": 0.9, "tau": 0.1, "gap_temperature": 0.5},
         {"lagrange": True, "entropy_backup": True, "weight": 1.0, "critics": 3, "orthogonal_init": True},
+        {"cloning_updates": 2},
     ],
     ids=str,
 )
@@ -94,7 +110,9 @@ def test_updates_agree(options):
     assert run_both(cql.Config(**(SMALL | options))) < 1e-8
 
 
-@pytest.mark.parametrize("wrong", [{"weight": 5.1}, {"gap_temperature": 1.1}, {"entropy_backup": True}], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [{"weight": 5.1}, {"gap_temperature": 1.1}, {"entropy_backup": True}, {"cloning_updates": 1}], ids=str
+)
 def test_the_reference_notices_a_wrong_setting(wrong):
     assert run_both(cql.Config(**SMALL), cql.Config(**(SMALL | wrong)), updates=1) > 1e-6
 

@@ -339,5 +339,7 @@ def test_presets_are_the_tables():
     assert preset("mopo", "replica:walker2d-medium") == {"task": "walker2d", "rollout_length": 5, "penalty": 0.5}
     assert preset("mopo", "walker2d-medium-replay-v2") == {"task": "walker2d", "rollout_length": 1, "penalty": 2.5}
     assert preset("mopo", "hopper-medium-replay") == {"task": "hopper", "rollout_length": 5, "penalty": 2.5}
+    assert preset("mopo", "my-logs", "hopper") == {"task": "hopper"}
+    assert preset("mopo", "my-logs") == preset("mopo", "my-logs", "ant") == {}
     assert preset("mopo", "halfcheetah-medium-expert") == {"task": "halfcheetah", "rollout_length": 5, "penalty": 2.5}
     assert preset("mopo", "halfcheetah-random-v2") == {"task": "halfcheetah", "rollout_length": 5, "penalty": 0.5}

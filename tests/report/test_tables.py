@@ -105,3 +105,19 @@ def test_returns_are_tabled_without_the_paper(tmp_path):
     groups = group(gather([tmp_path]))
     assert score_table(groups, RETURN).cells["swings", "SCORE"].mean == -300
     assert not score_table(groups, SCORE).cells
+
+
+def test_settings_that_the_paper_did_not_run_have_no_figure_of_it(tmp_path):
+    write_experiment(tmp_path / "a", scores={0: [1.0, 90.0]}, steps=20, algorithm="td3-bc",
+                     settings=[{"alpha": 1.0}, {"alpha": 2.5}, {"alpha": 4.0}])  # fmt: skip
+    table = score_table(group(gather([tmp_path])))
+    assert table.methods == ["TD3-BC (alpha=1)", "TD3-BC (alpha=2.5)", "TD3-BC (alpha=4)"]
+    assert list(table.paper) == [(HOPPER, "TD3-BC (alpha=2.5)")]
+
+
+def test_the_papers_figure_is_not_repeated_for_every_folder(tmp_path):
+    for folder in "abc":
+        write_experiment(tmp_path / folder, scores={0: [1.0, 90.0]}, steps=20)
+    table = score_table(group(gather([tmp_path])))
+    assert len(table.methods) == 3
+    assert len(table.paper) == 1

@@ -12,10 +12,13 @@ The a_k are n uniform actions, n from π(·|s') and n from π(·|s), all judged 
 With `lagrange`, w·gap_i becomes ν·(w·gap_i - τ), and the multiplier ν is tuned so that the gap meets τ:
 L(log ν) = -mean_i ν·(w·gap_i - τ).
 
+In the first `cloning_updates` the actor's loss has log π(a|s) of the data's action in place of min_i Q_i.
+
 All gradients are taken before anything moves, but for the temperature, which moves first (published code).
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -23,7 +26,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
-from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
+from score_rl.algorithms.soft_actor import (
+    SoftActor,
+    act,
+    actor_loss,
+    improve,
+    init_soft_actor,
+    policy,
+    tune_temperature,
+)
 from score_rl.nets.actor_critic import values, values_of_many
 from score_rl.nets.initialisation import orthogonal_start, rlkit_start
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
@@ -47,6 +58,9 @@ class Config:
     critics: int = setting(2, "number of critics (published code)")
     hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)")
     batch_size: int = setting(256, "transitions per update (published code)")
+    cloning_updates: int = setting(
+        0, "updates at the start in which the actor clones (published script: 40,000; CORL and OfflineRL-Kit: 0)"
+    )
     lagrange: bool = setting(False, "tune the weight of the gap (published code: off for MuJoCo)")
     entropy_backup: bool = setting(False, "subtract α·log π(a'|s') in the target (published code: off)")
     orthogonal_init: bool = setting(False, "critics start with orthogonal weights (CORL: on; published code: off)")
@@ -55,6 +69,7 @@ class Config:
 
     def check(self) -> None:
         require(self.sampled_actions >= 1, f"sampled_actions is {self.sampled_actions}; it must be 1 or more.")
+        require(self.cloning_updates >= 0, f"cloning_updates is {self.cloning_updates}; it must be 0 or more.")
         require(self.critics >= 1, f"critics is {self.critics}; it must be 1 or more.")
         require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
         require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
@@ -140,6 +155,25 @@ def multiplier(state: State) -> Float[Array, ""]:
     return jnp.clip(jnp.exp(state.log_multiplier), 0.0, 1e6)
 
 
+def cloning_first(config: Config, state: State, batch: Batch) -> Callable[..., tuple[Float[Array, ""], Metrics]]:
+    """L(π), with the data's actions in it for as long as the actor clones."""
+
+    def loss(
+        network: Perceptron,
+        temperature: Float[Array, ""],
+        value: Callable[[Array], Array],
+        observations: Float[Array, "batch observation"],
+        noise: Float[Array, "batch action"],
+    ) -> tuple[Float[Array, ""], Metrics]:
+        usual, metrics = actor_loss(network, temperature, value, observations, noise)
+        chosen = policy(network, observations)
+        cloning = (temperature * chosen.sample_and_log_prob(noise)[1] - chosen.log_prob(batch.actions)).mean()
+        loss = jnp.where(state.step < config.cloning_updates, cloning, usual)
+        return loss, metrics | {"actor_loss": loss}
+
+    return loss
+
+
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
     """One step of the temperature, the actor, both critics and their targets."""
     draws = draw(config, batch, key)
@@ -153,6 +187,7 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
         batch.observations,
         draws.here,
         config.actor_learning_rate,
+        loss=cloning_first(config, state, batch) if config.cloning_updates else actor_loss,
     )
     if config.lagrange:
         slope = jnp.where(state.log_multiplier < math.log(1e6), multiplier(state), 0.0)

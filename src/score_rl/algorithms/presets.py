@@ -17,9 +17,14 @@ def _presets() -> dict[str, list[dict[str, Any]]]:
     return json.loads((resources.files("score_rl.algorithms") / "presets.json").read_text())
 
 
-def preset(algorithm: str, dataset: str) -> dict[str, Any]:
-    """What the authors of `algorithm` set for this data set, beyond the defaults of its `Config`."""
+def preset(algorithm: str, dataset: str, task: str | None = None) -> dict[str, Any]:
+    """What the authors of `algorithm` set for this data set, beyond the defaults of its `Config`.
+
+    Data of a `task` whose name does not say so get what holds for all data of the task.
+    """
     short = dataset.split(":")[-1].replace("_", "-")
+    if task is not None and not short.startswith(task):
+        short = f"{task}-{short}"
     chosen: dict[str, Any] = {}
     for entry in _presets().get(algorithm, []):
         if fnmatchcase(short, entry["match"]):

@@ -73,9 +73,10 @@ def improve(
     observations: Float[Array, "batch observation"],
     noise: Float[Array, "batch action"],
     learning_rate: Float[Array, ""] | float,
+    loss: Callable[..., tuple[Float[Array, ""], Metrics]] = actor_loss,
 ) -> tuple[SoftActor, Metrics]:
     """One step of the policy on L(π), at a given temperature."""
-    gradients, metrics = jax.grad(actor_loss, has_aux=True)(soft.network, temperature, value, observations, noise)
+    gradients, metrics = jax.grad(loss, has_aux=True)(soft.network, temperature, value, observations, noise)
     network, optimiser = adam_step(soft.network, gradients, soft.network_optimiser, learning_rate)
     return soft._replace(network=network, network_optimiser=optimiser), metrics | {"temperature": temperature}
 

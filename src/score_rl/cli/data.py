@@ -107,8 +107,10 @@ def data_command(arguments: Sequence[str]) -> int:
             for finding in findings:
                 OUT.print(f"{finding.level}: {escape(finding.message)}", soft_wrap=True)
             wrong = [f for f in findings if f.level == "error"]
-            if not findings:
-                OUT.print(f"{asked.file}: nothing wrong")
+            if not wrong:
+                doubtful = sum(finding.level == "warning" for finding in findings)
+                verdict = "nothing wrong" if not doubtful else f"can be used; {doubtful} warnings"
+                OUT.print(f"{asked.file}: {verdict}", soft_wrap=True)
             return 2 if wrong else 0
         case DataRecollect():
             from score_rl.data.collect import recollect

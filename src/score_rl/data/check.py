@@ -171,7 +171,8 @@ def _check_lengths(episodes: np.ndarray, cut: np.ndarray, environment: str | Non
         )
     short = int((cut[episodes[:, 1] - 1] & (lengths < limit)).sum())
     if short:
-        yield Finding("note", f"{short} episodes were cut by a timeout before {environment}'s {limit} steps.")
+        cut_short = "1 episode was" if short == 1 else f"{short} episodes were"
+        yield Finding("note", f"{cut_short} cut by a timeout before {environment}'s {limit} steps.")
 
 
 def _check_continuity(observations: np.ndarray, stored: np.ndarray, ends: np.ndarray) -> Iterator[Finding]:

@@ -69,7 +69,9 @@ def protocol_of(found: Group) -> Protocol:
 def unusual(run: RunResult) -> dict[str, Any]:
     """Settings that are not its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
     config = get_algorithm(run.algorithm).Config()
-    usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(run.algorithm, run.dataset)
+    usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(
+        run.algorithm, run.dataset, run.task
+    )
     told = {name: value for name, value in run.config.items() if name in usual and name not in SCHEDULES}
     return {n: v for n, v in told.items() if (list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) != v}
 

@@ -1,7 +1,8 @@
 """How large an experiment is run: from a look at the machinery to the paper's protocol.
 
 The annealing of SCORE's λ is as long as the run at every scale: a hundredth of the updates between two decays, which
-is the paper's 10,000 of a million. A short run then ends with the λ that the paper's ends with.
+is the paper's 10,000 of a million. A short run then ends with the λ that the paper's ends with. The schedules of the
+other methods (BEAR's and UWAC's warm-up, IQL's cosine, PBRL's β_ood) are shortened alike.
 """
 
 import dataclasses
@@ -74,4 +75,5 @@ def get_scale(name: str) -> Scale:
 def scheduled(steps: int) -> dict[str, Any]:
     """Settings that count updates of a run of the paper's length, for a run of `steps`."""
     share = steps / PAPER_STEPS
-    return {"bc_decay_every": max(1, round(10_000 * share)), "warmup_steps": max(1, round(40_000 * share))}
+    usual = {"bc_decay_every": 10_000, "warmup_steps": 40_000, "schedule_steps": 1_000_000, "beta_ood_updates": 50_000}
+    return {name: max(1, round(updates * share)) for name, updates in usual.items()}

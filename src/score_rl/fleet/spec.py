@@ -11,6 +11,7 @@ from typing import Any
 from score_rl.algorithms.algorithm import Algorithm, is_traced, make_config
 from score_rl.algorithms.presets import preset
 from score_rl.data.dataset import Dataset
+from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError
 from score_rl.nets.precision import PRECISIONS, Precision
 
@@ -173,7 +174,9 @@ def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[D
                 algorithm,
                 dataset,
                 seed,
-                make_config(algorithm, preset(algorithm.name, dataset.name) | settings),
+                make_config(
+                    algorithm, preset(algorithm.name, dataset.name, task_of(dataset.environment or "")) | settings
+                ),
             )
         )
     return runs

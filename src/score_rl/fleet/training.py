@@ -137,6 +137,7 @@ class FleetTrainer:
 
     def start(self) -> tuple[int, Any, tuple[Piece, ...]]:
         """The newest checkpoint that is whole, else the beginning; with the window that a stop has cut."""
+        damaged = False
         for path in checkpoints(self.folder.fleet(self.number)):
             try:
                 step, arrays, _ = load_checkpoint(path)
@@ -144,8 +145,11 @@ class FleetTrainer:
             except DamagedError as error:
                 self.say(f"{path.name} is damaged ({error}); falling back to the checkpoint before it.")
                 path.unlink()
+                damaged = True
                 continue
             return step, state, _from_columns(prefixed(arrays, CUT))
+        if damaged:
+            self.say("No checkpoint is whole: it begins again from the start.")
         if not self.program.algorithm.stages:
             return 0, self.program.init(), ()
         state = self.stages.run(self.program.init())

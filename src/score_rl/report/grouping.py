@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from score_rl.algorithms.presets import preset
 from score_rl.errors import InputError
-from score_rl.report.paper import PAPER_STEPS
+from score_rl.report.paper import PAPER_STEPS, Printed, printed
 from score_rl.report.results import Group, RunResult, find_folders, read_folder
 
-SCHEDULES = ("bc_decay_every", "warmup_steps")  # settings that count updates of a run as long as the paper's
+# Settings that count updates of a run as long as the paper's.
+SCHEDULES = ("bc_decay_every", "warmup_steps", "schedule_steps", "beta_ood_updates")
 FEW = 2  # settings that may differ before names leave out the defaults
 
 
@@ -92,6 +94,15 @@ def _usual(algorithm: str) -> Mapping[str, Any]:
         return config_json(get_algorithm(algorithm).Config())
     except InputError:
         return {}
+
+
+def paper_cell(found: Group) -> Printed | None:
+    """What the paper prints for this group: nothing where it differs from others in a setting the paper did not run."""
+    usual = {**_usual(found.algorithm), **preset(found.algorithm, found.dataset, found.runs[0].task)}
+    for name, value in found.settings.items():
+        if name in usual and name not in SCHEDULES and _key(value) != _key(usual[name]):
+            return None
+    return printed(found.algorithm, found.dataset)
 
 
 def short_names(folders: Iterable[Path]) -> dict[Path, str]:

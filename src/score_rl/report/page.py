@@ -22,7 +22,7 @@ from score_rl.drawing import require_matplotlib
 from score_rl.errors import InputError, not_installed
 from score_rl.fleet.checkpoint import write_whole
 from score_rl.report import figures
-from score_rl.report.grouping import by_dataset, distinct, gather, group, short_names, tell_apart
+from score_rl.report.grouping import by_dataset, distinct, gather, group, paper_cell, short_names, tell_apart
 from score_rl.report.paper import printed
 from score_rl.report.results import FINISHED, GOING, RETURN, SCORE, SPEED, UNCERTAINTY, Group, RunResult
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
@@ -200,7 +200,7 @@ class _Page:
             "judged": _measured(found, metric),
             "behaviour": data.get("behaviour_score" if scored else "behaviour_return"),
             "behaviour_unit": "" if scored else "return",
-            "paper": printed(found.algorithm, found.dataset) if metric == SCORE else None,
+            "paper": paper_cell(found) if metric == SCORE else None,
             "step": min(run.step for run in found.runs),
             "steps": found.runs[0].steps,
         }

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from score_rl.report.paper import OVERALL, Printed, paper_dataset, paper_datasets, paper_method, paper_table, printed
+from score_rl.report.grouping import paper_cell
+from score_rl.report.paper import OVERALL, Printed, paper_dataset, paper_datasets, paper_method, paper_table
 from score_rl.report.results import SCORE, Group, method_label
 from score_rl.report.statistics import Estimate, mean_over_seeds
 
@@ -75,6 +76,7 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
     algorithms = {group.method: group.algorithm for group in groups}
     cells: dict[tuple[str, str], Cell] = {}
     unfinished, paper = {}, {}
+    beside: set[tuple[str, str]] = set()
     for group in groups:
         key = (group.dataset, group.method)
         values = group.final(metric)
@@ -85,8 +87,9 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
             )  # fmt: skip
         else:
             unfinished[key] = len(group.runs)
-        cell = printed(group.algorithm, group.dataset) if metric == SCORE else None
-        if cell is not None:
+        cell = paper_cell(group) if metric == SCORE else None
+        if cell is not None and (group.dataset, group.algorithm) not in beside:  # once, whatever it stands beside
+            beside.add((group.dataset, group.algorithm))
             paper[key] = cell
     overall = {}
     for method in methods:
@@ -105,7 +108,7 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
     if metric == SCORE and len({key[0] for key in paper}) == len(paper_datasets()):
         for method in methods:
             called = paper_method(algorithms[method])
-            if called is not None:
+            if called is not None and any(beside == method for _, beside in paper):
                 paper_overall[method] = paper_table()[OVERALL, called]
     titles = {group.method: method_label(group.algorithm, group.settings) for group in groups}
     return ScoreTable(metric, datasets, methods, cells, unfinished, overall, paper, paper_overall, titles)
