@@ -23,7 +23,7 @@ from score_rl.data.catalogue import load_dataset
 from score_rl.envs import TASKS, available_cores
 from score_rl.errors import Stopped
 from score_rl.fleet.acting import FleetActor
-from score_rl.fleet.experiment import choose_precision
+from score_rl.fleet.launch import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
 from score_rl.fleet.store import Folder, MetricsWriter, Row

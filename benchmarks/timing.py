@@ -16,7 +16,7 @@ from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.envs import available_cores
-from score_rl.fleet.experiment import choose_precision
+from score_rl.fleet.launch import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import ExperimentSpec, Run, expand_runs
 from score_rl.fleet.stage_program import StageProgram

@@ -23,7 +23,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 @pytest.fixture(autouse=True)
 def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch):
     """What tests train is float32 unless they ask, also where the processor multiplies bfloat16."""
-    monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: None)
+    monkeypatch.setattr("score_rl.fleet.launch.bfloat16_units", lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from score_rl.data.catalogue import load_dataset
     from score_rl.errors import InputError
-    from score_rl.fleet.experiment import Experiment, load, resume, train
+    from score_rl.fleet.experiment import Experiment, load
+    from score_rl.fleet.launch import resume, train
 
 __all__ = ["Experiment", "InputError", "load", "load_dataset", "resume", "train"]
 
@@ -20,8 +21,8 @@ _HOME = {
     "InputError": "score_rl.errors",
     "load": "score_rl.fleet.experiment",
     "load_dataset": "score_rl.data.catalogue",
-    "resume": "score_rl.fleet.experiment",
-    "train": "score_rl.fleet.experiment",
+    "resume": "score_rl.fleet.launch",
+    "train": "score_rl.fleet.launch",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import score_rl
 from score_rl.errors import InputError
-from score_rl.fleet import experiment
+from score_rl.fleet import launch
 from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
 from score_rl.fleet.spec import ExperimentSpec
 from tests.data.recordings import plant, write
@@ -116,10 +116,10 @@ def test_begun_in_the_same_second_they_have_folders_of_their_own(tmp_path, monke
         def now(cls, tz=None):
             return datetime(2024, 5, 6, 7, 8, 9)
 
-    monkeypatch.setattr(experiment, "datetime", Stopped)
+    monkeypatch.setattr(launch, "datetime", Stopped)
     names = []
     for _ in range(3):
-        path = experiment._default_out(spec)
+        path = launch._default_out(spec)
         path.mkdir(parents=True)
         names.append(path.name)
     assert names == [f"score-hopper-medium-20240506-070809{end}" for end in ("", "-2", "-3")]

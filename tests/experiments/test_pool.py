@@ -5,7 +5,7 @@ import pytest
 from score_rl.experiments import pool
 from score_rl.experiments.plan import Request, Variant, product
 from score_rl.experiments.scales import SCALES
-from score_rl.fleet.experiment import resume
+from score_rl.fleet.launch import resume
 from score_rl.fleet.store import Folder
 
 

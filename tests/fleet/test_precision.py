@@ -9,7 +9,7 @@ import score_rl
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.errors import InputError
 from score_rl.fleet.compilation import BFLOAT16_UNITS, bfloat16_units, kernel_memory
-from score_rl.fleet.experiment import choose_precision
+from score_rl.fleet.launch import choose_precision
 from score_rl.fleet.program import arithmetic_for
 from score_rl.nets.padded import FORMS
 
@@ -34,7 +34,7 @@ def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path):
 @pytest.mark.parametrize("units", BFLOAT16_UNITS)
 def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, monkeypatch):
     assert choose_precision(get_algorithm("score"), "auto") == "float32"
-    monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: units)
+    monkeypatch.setattr("score_rl.fleet.launch.bfloat16_units", lambda: units)
     chosen = {name: choose_precision(get_algorithm(name), "auto") for name in ("score", "cql", "morel", "rebrac")}
     assert chosen == {"score": "bfloat16", "cql": "bfloat16", "morel": "float32", "rebrac": "float32"}
     assert choose_precision(get_algorithm("score"), "float32") == "float32"
@@ -83,7 +83,7 @@ def test_what_gpus_have_for_kernels_and_so_for_bfloat16(platform, capability, me
     device = made_up(platform, capability)
     assert kernel_memory(device) == memory
     monkeypatch.setattr("jax.local_devices", lambda: [device])
-    monkeypatch.setattr("score_rl.fleet.experiment.bfloat16_units", lambda: None)
+    monkeypatch.setattr("score_rl.fleet.launch.bfloat16_units", lambda: None)
     assert choose_precision(get_algorithm("score"), "auto") == ("bfloat16" if memory else "float32")
     assert choose_precision(get_algorithm("morel"), "auto") == "float32"
 

@@ -18,7 +18,7 @@ from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment,
 from score_rl.experiments.pool import blocks, ready, stored_runs
 from score_rl.experiments.protocols import rounded
 from score_rl.fleet.checkpoint import write_whole
-from score_rl.fleet.experiment import config_json
+from score_rl.fleet.spec import config_json
 from score_rl.fleet.store import provenance
 from score_rl.report.figures import save
 from score_rl.report.grouping import gather

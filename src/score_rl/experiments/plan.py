@@ -15,8 +15,7 @@ from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
 from score_rl.experiments.protocols import ITERATION
 from score_rl.experiments.scales import Scale, scheduled
-from score_rl.fleet.experiment import config_json
-from score_rl.fleet.spec import default_log_every
+from score_rl.fleet.spec import config_json, default_log_every
 from score_rl.report.grouping import SCHEDULES
 from score_rl.report.paper import PAPER_STEPS, paper_dataset
 from score_rl.report.results import RunResult

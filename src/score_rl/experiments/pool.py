@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from score_rl.errors import Stopped
 from score_rl.experiments.plan import FILES, Wanted, data_identity, run_key
-from score_rl.fleet.experiment import resume, train
+from score_rl.fleet.launch import resume, train
 from score_rl.fleet.store import Folder
 
 

@@ -23,7 +23,7 @@ from score_rl.envs.interface import available_cores
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table
 from score_rl.experiments.protocols import rounded
 from score_rl.fleet.acting import batched_act, host_device
-from score_rl.fleet.experiment import choose_precision
+from score_rl.fleet.launch import choose_precision
 from score_rl.fleet.program import FleetProgram
 from score_rl.fleet.spec import Run
 from score_rl.judge.rollouts import episode_generators, judge

@@ -196,3 +196,10 @@ def group_fleets(runs: Sequence[Run]) -> list[list[Run]]:
     for run in runs:
         fleets.setdefault(run.shape, []).append(run)
     return list(fleets.values())
+
+
+def config_json(config: Any) -> dict[str, Any]:
+    return {
+        field.name: list(value) if isinstance(value := getattr(config, field.name), tuple) else value
+        for field in dataclasses.fields(config)
+    }
