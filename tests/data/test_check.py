@@ -85,6 +85,10 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
             {"metadata/action_low": -np.full(2, 0.1), "metadata/action_high": np.full(2, 0.1)},
             ["action 0 reaches from", "action 1 reaches from", "beyond its bounds -0.1 to 0.1"],
         ),
+        (
+            {"metadata/action_low": -np.ones(3), "metadata/action_high": np.ones(3)},
+            ["have 3 and 3 numbers for 2 actions"],
+        ),
         ({key: values[:0] for key, values in recording().items()}, ["the file is empty"]),
     ],
 )

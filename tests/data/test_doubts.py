@@ -94,6 +94,13 @@ def test_bounds_that_are_not_the_file_s(tmp_path: Path) -> None:
     assert doubt.endswith("-1, -1 to 2, 2.")
 
 
+def test_the_check_of_a_file_takes_the_bounds_that_training_takes(tmp_path: Path) -> None:
+    rows = plant()
+    rows["actions"][:, 1] *= 0.01
+    found = check_file(write(tmp_path / "plant.hdf5", rows))
+    assert found[0].message.startswith("Action 1 stays between -0.00999")
+
+
 def test_the_check_of_a_file_has_them_as_warnings(tmp_path: Path) -> None:
     rows = plant()
     rows["timeouts"][5 * STEPS - 1] = False

@@ -10,13 +10,12 @@ import numpy as np
 from score_rl.data.dataset import BOUND_TOLERANCE, episode_limit, make_dataset
 from score_rl.data.doubts import dropped_rows, listed, narrow_actions, unmarked_ends, unrelated_rows
 from score_rl.data.episodes import split_episodes
-from score_rl.data.files import file_checksum, infer_environment
+from score_rl.data.files import Bounds, file_checksum, infer_environment
 from score_rl.data.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata
 from score_rl.envs.tasks import task_of, terminates
 from score_rl.errors import InputError
 
 Level = Literal["error", "warning", "note"]
-Bounds = tuple[np.ndarray, np.ndarray] | tuple[float, float]
 MATRICES = ("observations", "next_observations", "actions")
 FLAGS = ("terminals", "timeouts")
 
@@ -67,7 +66,14 @@ def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
     environment = metadata.environment or infer_environment(path.stem, arrays)
     if environment is None:
         yield Finding("note", "the environment is not known: a policy learned from it cannot be judged by acting.")
-    bounds = metadata.action_bounds or ((-1.0, 1.0) if task_of(environment or "") else None)
+    bounds: Bounds | None = metadata.action_bounds
+    width = arrays["actions"].shape[1]
+    if bounds is not None and not all(np.size(bound) in (1, width) for bound in bounds):
+        sizes = " and ".join(str(np.size(bound)) for bound in bounds)
+        yield Finding("error", f"metadata/action_low and action_high have {sizes} numbers for {width} actions.")
+        return
+    if bounds is None and (task_of(environment or "") or not np.any(np.abs(arrays["actions"]) > 1 + BOUND_TOLERANCE)):
+        bounds = (-1.0, 1.0)  # what training takes
     yield from _check_actions(arrays["actions"], bounds)
     yield from _check_episodes(arrays, environment)
     yield from _check_learning(arrays, bounds)
