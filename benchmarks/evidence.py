@@ -28,9 +28,9 @@ from documents import refresh, tell, with_tables
 
 from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
-from score_rl.experiments.protocols import candidates, protocol_of, span, unusual
+from score_rl.experiments.protocols import candidates, ordinary, protocol_of, span
 from score_rl.report.figures import FAINT, INK, performance_profiles, styled
-from score_rl.report.grouping import gather, group, tell_apart
+from score_rl.report.grouping import gather, group, tell_apart, unusual
 from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, paper_table, printed
 from score_rl.report.results import SCORE, Group, RunResult, algorithm_title
 from score_rl.report.statistics import (
@@ -66,7 +66,7 @@ def read(folder: Path = RESULTS) -> Stored:
 
 def read_variants(runs: Sequence[RunResult]) -> list[Result]:
     """Runs with other settings than the authors'; those chosen from a grid have a table of their own."""
-    mine = [run for run in runs if unusual(run) and not run.folder.name.startswith("chosen-")]
+    mine = [run for run in runs if not ordinary(run) and not run.folder.name.startswith("chosen-")]
     return [result_of(each) for each in group(tell_apart(mine)) if protocol_of(each).seeds]
 
 
@@ -121,7 +121,7 @@ def result_of(group: Group) -> Result:
         scores=group.final(SCORE).tolist(),
         fresh=None if None in again else [value for value in again if value is not None],
         files=tuple(dict.fromkeys(run.folder / "summary.json" for run in ended)),
-        unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0]).items()),
+        unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0], ended[0].config).items()),
     )
 
 

@@ -89,6 +89,16 @@ def test_bounds_that_are_not_the_file_s(tmp_path: Path) -> None:
         file["metadata/action_low"], file["metadata/action_high"] = np.full(2, -1.0), np.full(2, 1.5)
     assert doubts(load_dataset(str(path))) == []
     assert doubts(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
+    with h5py.File(path, "a") as file:
+        del file["metadata"]
+        file["metadata/action_low"], file["metadata/action_high"] = -1.0, 1.5  # one for all
+    assert doubts(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
+    assert only(load_dataset(str(path), action_bounds=(-1, 2))).startswith(
+        "The file says that actions lie between -1 and"
+    )
+    with h5py.File(path, "a") as file:
+        del file["metadata"]
+        file["metadata/action_low"], file["metadata/action_high"] = np.full(2, -1.0), np.full(2, 1.5)
     doubt = only(load_dataset(str(path), action_bounds=(-1, 2)))
     assert doubt.startswith("The file says that actions lie between -1, -1 and 1.5, 1.5;")
     assert doubt.endswith("-1, -1 to 2, 2.")

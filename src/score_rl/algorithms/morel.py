@@ -477,6 +477,7 @@ ALGORITHM = Algorithm(
     refresh=refresh,
     uncertainty=uncertainty,
     precisions=("float32",),  # the natural gradient solves a linear system
+    counts_as=1_000,  # an iteration is of many steps in the model
     characteristics=("value-penalised", "uncertainty-aware", "model-based"),
     headline=("model_return", "model_steps"),
 )

@@ -94,7 +94,10 @@ def narrow_actions(dataset: Dataset) -> Iterator[str]:
 
 def other_bounds(dataset: Dataset) -> Iterator[str]:
     stated = dataset.source.get("stated_action_bounds")
-    if stated is not None and stated != [dataset.action_low.tolist(), dataset.action_high.tolist()]:
+    if stated is None:
+        return
+    both = zip(stated, (dataset.action_low, dataset.action_high), strict=True)
+    if not all(len(told) in (1, len(used)) and np.all(used == np.float32(told)) for told, used in both):
         yield (
             f"The file says that actions lie between {_vector(stated[0])} and {_vector(stated[1])}; what was asked for "
             f"is used instead: {_vector(dataset.action_low)} to {_vector(dataset.action_high)}."

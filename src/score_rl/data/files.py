@@ -44,7 +44,7 @@ def load_file(
         "rows": len(arrays["rewards"]) if arrays["rewards"].ndim else 0,
         **({"recipe": dict(metadata.recipe)} if metadata.recipe else {}),
         **({"transitions": transitions} if transitions is not None else {}),
-        **({"stated_action_bounds": [bound.tolist() for bound in stated]} if asked and stated else {}),
+        **({"stated_action_bounds": [np.atleast_1d(bound).tolist() for bound in stated]} if asked and stated else {}),
     }
     json.dumps(source)  # a source is stored beside every result, so it has to be JSON
     return make_dataset(name, **arrays, action_bounds=bounds, environment=judged_in, source=source)

@@ -13,7 +13,6 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
-from score_rl.experiments.protocols import ITERATION
 from score_rl.experiments.scales import Scale, scheduled
 from score_rl.fleet.spec import config_json, default_log_every
 from score_rl.report.grouping import SCHEDULES
@@ -189,8 +188,8 @@ class Variant:
         """A run of it: the scale's settings, and its own over them."""
         scale, algorithm = request.scale, get_algorithm(self.algorithm)
         steps, eval_every = request.updates, scale.eval_every
-        if self.algorithm == "morel":
-            steps, eval_every = max(2, steps // ITERATION), max(1, eval_every // ITERATION)
+        if algorithm.counts_as > 1:
+            steps, eval_every = max(2, steps // algorithm.counts_as), max(1, eval_every // algorithm.counts_as)
         known = {field.name for field in dataclasses.fields(algorithm.Config)}
         common = {**scale.settings, **scheduled(request.updates)}
         settings = {name: value for name, value in common.items() if name in known} | dict(self.settings)

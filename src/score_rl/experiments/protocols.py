@@ -5,11 +5,9 @@ The paper's protocol: 1 M updates, 5 seeds, the last policy, 10 episodes. Whatev
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.report.grouping import SCHEDULES, group, tell_apart
+from score_rl.report.grouping import group, tell_apart, unusual
 from score_rl.report.paper import (
     D4RL,
     FILE,
@@ -25,7 +23,6 @@ from score_rl.report.paper import (
 from score_rl.report.results import SCORE, Group, RunResult
 
 PAPER_EPISODES = 10
-ITERATION = 1_000  # updates that an iteration of MOReL stands for: it is one of many steps in its model
 METHODS = ("score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl")  # the paper's order
 _NEAREST = (D4RL, RECOLLECTED, UNIFORM, REPLICA, FILE)  # to what the paper was measured on
 
@@ -61,23 +58,14 @@ def rounded(number: int) -> str:
 
 def protocol_of(found: Group) -> Protocol:
     first = found.runs[0]
-    each = ITERATION if found.algorithm == "morel" else 1
+    each = get_algorithm(found.algorithm).counts_as
     episodes = first.request.get("eval_episodes") or PAPER_EPISODES
     return Protocol(first.steps * each, len(found.final(SCORE)), episodes, each)
 
 
-def unusual(run: RunResult) -> dict[str, Any]:
-    """Settings that are not its authors', but for schedules; of SCORE, one common β and γ_bc on all data sets."""
-    config = get_algorithm(run.algorithm).Config()
-    usual = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)} | preset(
-        run.algorithm, run.dataset, run.task
-    )
-    told = {name: value for name, value in run.config.items() if name in usual and name not in SCHEDULES}
-    return {n: v for n, v in told.items() if (list(usual[n]) if isinstance(usual[n], tuple) else usual[n]) != v}
-
-
 def ordinary(run: RunResult) -> bool:
-    return not unusual(run)
+    """With its authors' settings, but for schedules; of SCORE, one common β and γ_bc on all data sets."""
+    return not unusual(run, run.config)
 
 
 def candidates(results: Iterable[RunResult]) -> dict[tuple[str, str], list[Group]]:

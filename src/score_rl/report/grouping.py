@@ -98,11 +98,14 @@ def _usual(algorithm: str) -> Mapping[str, Any]:
 
 def paper_cell(found: Group) -> Printed | None:
     """What the paper prints for this group: nothing where it differs from others in a setting the paper did not run."""
-    usual = {**_usual(found.algorithm), **preset(found.algorithm, found.dataset, found.runs[0].task)}
-    for name, value in found.settings.items():
-        if name in usual and name not in SCHEDULES and _key(value) != _key(usual[name]):
-            return None
-    return printed(found.algorithm, found.dataset)
+    return None if unusual(found.runs[0], found.settings) else printed(found.algorithm, found.dataset)
+
+
+def unusual(run: RunResult, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the settings that are not the authors', but for schedules."""
+    usual = {**_usual(run.algorithm), **preset(run.algorithm, run.dataset, run.task)}
+    told = {name: value for name, value in settings.items() if name in usual and name not in SCHEDULES}
+    return {name: value for name, value in told.items() if _key(value) != _key(usual[name])}
 
 
 def short_names(folders: Iterable[Path]) -> dict[Path, str]:
