@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms import edac
+from score_rl.algorithms.presets import preset
 from tests.parity import numpy_reference as ref
 from tests.parity import test_sac_n
 from tests.parity.numpy_reference import arrays, beside, gradient
@@ -86,3 +87,16 @@ def test_diversity_has_its_known_values():
 def test_a_critic_without_active_units_gives_no_nan():
     slopes = jnp.asarray([[[0.0, 0.0]], [[1.0, 2.0]], [[0.5, -1.0]]])
     assert np.isfinite(jax.grad(edac.diversity_loss)(slopes)).all()
+
+
+def test_presets_are_the_table():
+    kinds = ("random", "medium-replay", "medium", "medium-expert", "expert", "full-replay")
+    wanted = {
+        "halfcheetah": (10, (0, 1, 1, 5, 1, 1)),
+        "hopper": (50, (0, 1, 1, 1, 1, 1)),
+        "walker2d": (10, (1, 1, 1, 5, 5, 1)),
+    }
+    for task, (critics, etas) in wanted.items():
+        for kind, eta in zip(kinds, etas, strict=True):
+            config = edac.Config(**preset("edac", f"replica:{task}-{kind}"))
+            assert (config.critics, config.eta) == (critics, eta), (task, kind)

@@ -4,6 +4,7 @@ import jax
 import pytest
 
 from score_rl.algorithms import sac_n
+from score_rl.algorithms.presets import preset
 from tests.parity.numpy_reference import Adam, arrays, follow, gradient, smallest
 from tests.parity.soft_reference import SoftReference, all_q, largest_difference, q_of, sample, train_both
 
@@ -49,3 +50,15 @@ def test_the_reference_notices_a_wrong_setting():
     with jax.enable_x64(True):
         right, wrong = sac_n.Config(**SMALL), sac_n.Config(**(SMALL | {"discount": 0.98}))
         assert largest_difference(*train_both(sac_n, Reference, right, wrong, updates=1)) > 1e-6
+
+
+def test_presets_are_the_table():
+    kinds = ("random", "medium-replay", "medium", "medium-expert", "expert", "full-replay")
+    wanted = {
+        "halfcheetah": (10, 10, 10, 10, 10, 10),
+        "hopper": (500, 200, 500, 200, 500, 200),
+        "walker2d": (20, 20, 20, 20, 100, 20),
+    }
+    for task, critics in wanted.items():
+        for kind, number in zip(kinds, critics, strict=True):
+            assert sac_n.Config(**preset("sac-n", f"d4rl:{task}-{kind}-v2")).critics == number, (task, kind)

@@ -27,9 +27,7 @@ _TINY = 1e-10  # published code
 
 @config
 class Config(sac_n.Config):
-    eta: float = setting(
-        1.0, "η, weight of the diversity of gradients (paper: 0, 1 or 5 per data set; in presets where CORL has them)"
-    )
+    eta: float = setting(1.0, "η, weight of the diversity of gradients (paper: 0, 1 or 5 per data set, as presets)")
     critics: int = setting(10, "N, number of critics (paper: 10, and 50 for hopper, as a preset)")
 
 
