@@ -168,6 +168,10 @@ def test_from_stored_alone_means_the_checkout(score, tmp_path, monkeypatch):
     done = score("experiment", "run", "profiles", "--out", tmp_path, "--from-stored")
     assert done.code == 0, done.err
     assert (tmp_path / "profiles" / "stored" / "profiles.svg").exists()
+    monkeypatch.chdir(tmp_path)
+    done = score("experiment", "run", "profiles", "--from-stored")
+    assert done.code == 2
+    assert "run it in a checkout of this project, or name a folder" in done.err
 
 
 @pytest.mark.parametrize(

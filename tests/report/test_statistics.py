@@ -19,6 +19,7 @@ from score_rl.report.statistics import (
     score_matrix,
     seeded,
     t_interval,
+    welch,
 )
 
 
@@ -180,3 +181,14 @@ def test_companies_are_compared_over_the_same_data():
     assert any("nothing" in note for note in notes)
     assert any("uneven" in note and "unequal" in note for note in notes)
     assert companies({}) == ([], [])
+
+
+def test_welch_is_scipys():
+    mine = [102.2, 103.6, 105.0, 106.4, 109.0]
+    n, std = 5, 2.8  # with n below the line
+    expected = stats.ttest_ind_from_stats(
+        np.mean(mine), np.std(mine, ddof=1), len(mine), 99.6, std * (n / (n - 1)) ** 0.5, n, equal_var=False
+    ).pvalue
+    assert welch(mine, 99.6, std, n) == pytest.approx(expected)
+    assert welch([1.0], 99.6, std, n) is None
+    assert welch([1.0, 1.0], 2.0, 0.0, 5) is None

@@ -1,6 +1,7 @@
 """Tables hold what the runs reached, and say over how many."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -75,6 +76,11 @@ def test_csv_has_full_precision_and_every_gap(groups):
     assert by_key[WALKER, "TD3-BC"]["mean"] == ""
     assert by_key[HOPPER, "TD3-BC"]["low_95"] == ""
     assert by_key[HOPPER, "TD3-BC"]["paper_mean"] == "69.1"
+    assert float(by_key[HOPPER, "TD3-BC"]["difference"]) == pytest.approx(95.0 - 69.1)
+    assert by_key[HOPPER, "TD3-BC"]["overlap"] == "one seed"
+    assert by_key[HOPPER, "SCORE"]["overlap"] == "yes", "two seeds have a wide interval"
+    assert by_key[WALKER, "SCORE"]["overlap"] == "no"
+    assert by_key[WALKER, "TD3-BC"]["overlap"] == by_key[WALKER, "TD3-BC"]["difference"] == ""
     assert by_key["overall", "SCORE"]["mean"]
 
 
@@ -88,6 +94,12 @@ def test_latex_prints_names_as_they_are_written(tmp_path):
     assert "$1.5$" in latex  # one seed
     assert latex.count(" & ") == 2, "one column beside the name, in head and row"
     assert escape_latex("50 ± 2") == r"50 $\pm$ 2"
+
+
+def test_rows_under_the_papers_names_say_what_their_data_are(groups):
+    under = [dataclasses.replace(each, dataset=each.dataset.removeprefix("replica:")) for each in groups]
+    assert "hopper-medium (replica) &" in to_latex(score_table(under))
+    assert "replica:hopper-medium &" in to_latex(score_table(groups))
 
 
 def test_latex_marks_the_best_and_what_is_not_whole(groups):

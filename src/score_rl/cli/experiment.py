@@ -13,6 +13,8 @@ from rich.table import Table
 from score_rl.cli.terminal import OUT, subcommand
 from score_rl.errors import InputError
 
+KEPT = Path("benchmarks/results")  # of a checkout of this project
+
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentList:
@@ -106,6 +108,11 @@ def experiment_command(arguments: Sequence[str]) -> int:
         asked.quiet,
     )  # fmt: skip
     request.check()
+    if asked.from_stored == KEPT and not KEPT.is_dir():
+        raise InputError(
+            f"--from-stored without a folder reads {KEPT}, which is not here; run it in a checkout of this project, or "
+            "name a folder with kept results."
+        )
     console = Console(stderr=True, highlight=False)
 
     def say(message: str) -> None:
@@ -148,5 +155,5 @@ def with_default_folder(arguments: Sequence[str]) -> list[str]:
     if "--from-stored" in given:
         place = given.index("--from-stored") + 1
         if place == len(given) or given[place].startswith("--"):
-            given.insert(place, "benchmarks/results")
+            given.insert(place, str(KEPT))
     return given

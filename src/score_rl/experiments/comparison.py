@@ -9,7 +9,7 @@ from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Req
 from score_rl.experiments.protocols import METHODS, as_rows, closest, labelled, protocol_of
 from score_rl.report.figures import aggregate_intervals, performance_profiles, score_bars
 from score_rl.report.grouping import group, tell_apart
-from score_rl.report.paper import data_kind, paper_dataset, paper_datasets
+from score_rl.report.paper import Printed, data_kind, paper_dataset, paper_datasets
 from score_rl.report.results import Group, RunResult
 from score_rl.report.statistics import AGGREGATES, Company, aggregates, companies, profiles
 from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
@@ -64,7 +64,8 @@ def main_table(request: Request, done: Sequence[Done]) -> Presentation:
         }
         for method in named.methods
     }
-    made.figures["scores"] = score_bars(scores, paper, labels=_labels(named))
+    labels = {dataset: label.replace(" (", "\n(") for dataset, label in named.labels.items()}
+    made.figures["scores"] = score_bars(scores, paper, labels=labels)
     made.texts = {"table.csv": to_csv(plain), "table.tex": to_latex(named)}
     made.tables["summary"] = _readable(plain, groups)
     made.numbers["cells"] = [
@@ -72,24 +73,12 @@ def main_table(request: Request, done: Sequence[Done]) -> Presentation:
             "dataset": dataset, "method": method, "mean": cell.mean, "std": cell.std, "seeds": cell.seeds,
             "asked": cell.asked, "best": cell.best, "data": cell.data, "updates": cell.updates,
             "paper": plain.paper[dataset, method]._asdict() if (dataset, method) in plain.paper else None,
+            "overlap": cell.agrees or None,
         }
         for (dataset, method), cell in plain.cells.items()
     ]  # fmt: skip
     made.numbers["overall"] = {method: {"mean": c.mean, "std": c.std} for method, c in plain.overall.items()}
     return made
-
-
-def _labels(table: ScoreTable) -> dict[str, str]:
-    """The data sets with scores, and what their data are."""
-    kinds: dict[str, dict[str, None]] = {}
-    for dataset in table.datasets:
-        for (row, _), cell in table.cells.items():
-            if row == dataset:
-                kinds.setdefault(dataset, {})[data_kind(cell.data)] = None
-    return {
-        dataset: f"{dataset}\n{', '.join(mine)}" if paper_dataset(dataset) == dataset else dataset
-        for dataset, mine in kinds.items()
-    }
 
 
 def _readable(table: ScoreTable, groups: Sequence[Group]) -> Table:
@@ -101,15 +90,22 @@ def _readable(table: ScoreTable, groups: Sequence[Group]) -> Table:
             cell, paper = table.cells.get((dataset, method)), table.paper.get((dataset, method))
             if cell is not None:
                 name = f"{dataset} ({data_kind(cell.data)})" if paper_dataset(dataset) == dataset else dataset
-                rows.append((name, method, _starred(cell), str(paper or "-"), str(protocols[dataset, method])))
+                beside = _beside(cell, paper)
+                rows.append((name, method, _starred(cell), *beside, str(protocols[dataset, method])))
     for method, cell in table.overall.items():
         name = f"overall ({len(table.datasets)} data sets)"
-        rows.append((name, method, _starred(cell), str(table.paper_overall.get(method) or "-"), ""))
+        rows.append((name, method, _starred(cell), *_beside(cell, table.paper_overall.get(method)), ""))
     title = (
-        "Normalised score (%), mean ± std over seeds, * best on its data set; length: updates × seeds, the paper's "
-        "being 1M × 5, on D4RL's own data"
+        "Normalised score (%), mean ± std over seeds, * best on its data set; overlap: of the 95 % intervals, p where "
+        "they do and Welch's test still tells them apart; length: updates × seeds, the paper's being 1M × 5, on D4RL's "
+        "own data"
     )
-    return Table(title, ("data set", "method", "here", "paper", "length"), rows)
+    return Table(title, ("data set", "method", "here", "paper", "difference", "overlap", "length"), rows)
+
+
+def _beside(cell: Cell, paper: Printed | None) -> tuple[str, str, str]:
+    """The paper's, how far it is from here, and whether the intervals overlap."""
+    return ("-", "", "") if paper is None else (str(paper), f"{cell.mean - paper.mean:+.1f}", cell.agrees)
 
 
 def _starred(cell: Cell) -> str:

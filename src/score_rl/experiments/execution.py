@@ -16,12 +16,13 @@ from score_rl.drawing import GREY, VERMILION
 from score_rl.errors import InputError, refuse_unwritable
 from score_rl.experiments.plan import WHAT_THE_DATA_IS, Asked, Done, Experiment, Presentation, Request, Table, Wanted
 from score_rl.experiments.pool import blocks, ready, stored_runs
-from score_rl.experiments.protocols import rounded
+from score_rl.experiments.protocols import rounded, widest_first
 from score_rl.fleet.checkpoint import write_whole
 from score_rl.fleet.spec import config_json
 from score_rl.fleet.store import provenance
 from score_rl.report.figures import save
 from score_rl.report.grouping import gather
+from score_rl.report.paper import data_kind, paper_dataset
 from score_rl.report.results import RunResult, read_experiment, store_results
 from score_rl.report.tables import escape_latex
 
@@ -122,11 +123,11 @@ def rebuild(
 
 
 def once(results: Sequence[RunResult]) -> list[RunResult]:
-    """One of each seed of a method with some settings on some data, the first: also of runs that were trained again,
-    which `distinct` keeps apart. What they were multiplied in does not matter, nor a setting that came later and has
-    its default."""
+    """One of each seed of a method with some settings on some data, that of the widest folder: also of runs that were
+    trained again, which `distinct` keeps apart. What they were multiplied in does not matter, nor a setting that came
+    later and has its default."""
     found: dict[str, RunResult] = {}
-    for run in results:
+    for run in widest_first(results):
         usual = config_json(get_algorithm(run.algorithm).Config())
         changed = {name: value for name, value in run.config.items() if usual.get(name) != value}
         what = [run.algorithm, run.dataset, run.data.get("checksum"), changed, run.seed, run.steps]
@@ -135,8 +136,6 @@ def once(results: Sequence[RunResult]) -> list[RunResult]:
 
 
 def _picked(request: Request, run: RunResult) -> bool:
-    from score_rl.report.paper import paper_dataset
-
     return (
         (not request.methods or run.algorithm in request.methods)
         and (not request.datasets or paper_dataset(run.dataset) in request.datasets)
@@ -189,7 +188,9 @@ def _make(
         "finding_of_the_paper": experiment.finding,
         "scale": None if from_stored else request.scale.name,
         "what_it_shows": note,
-        "source": [Path(name).name for name in request.source],
+        "source": list(dict.fromkeys(data_kind(run.dataset) for run in results))
+        if from_stored
+        else [Path(name).name for name in request.source],
         "numbers": made.numbers,
         "remarks": made.remarks,
         "not_finished": [f"{run.name}: {run.status}" for run in results if not run.finished],

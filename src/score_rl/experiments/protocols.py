@@ -72,10 +72,10 @@ def candidates(results: Iterable[RunResult]) -> dict[tuple[str, str], list[Group
     """{(algorithm, the paper's data set): groups of runs of one protocol each, the closest to the paper's first}.
 
     Ablations and other physics are left out. Closest: any finished run at all, then most updates (beyond the paper's
-    million nothing is gained), then most seeds, then the data nearest to D4RL's, then the folder first in the alphabet.
+    million nothing is gained), then most seeds, then the data nearest to D4RL's, then as `widest_first` has it.
     """
     known = [run for run in results if paper_dataset(run.dataset) and run.request.get("physics", "d4rl") == "d4rl"]
-    known = sorted(filter(ordinary, known), key=lambda run: str(run.folder))
+    known = widest_first(filter(ordinary, known))
     found: dict[tuple[str, str], list[Group]] = {}
     for each in group(tell_apart(known)):
         found.setdefault((each.algorithm, paper_dataset(each.dataset) or ""), []).append(each)
@@ -86,6 +86,16 @@ def candidates(results: Iterable[RunResult]) -> dict[tuple[str, str], list[Group
         return methods.index(key[0]) if in_paper else len(methods), "" if in_paper else key[0], datasets.index(key[1])
 
     return {key: sorted(found[key], key=_closeness, reverse=True) for key in sorted(found, key=place)}
+
+
+def widest_first(results: Iterable[RunResult]) -> list[RunResult]:
+    """By folder: first those with most data sets of their method, so that its cells were trained alike where they can
+    be; of equals the first in the alphabet."""
+    runs = list(results)
+    held: dict[tuple[str, str], set[str]] = {}
+    for run in runs:
+        held.setdefault((str(run.folder), run.algorithm), set()).add(run.dataset)
+    return sorted(runs, key=lambda run: (-len(held[str(run.folder), run.algorithm]), str(run.folder)))
 
 
 def _closeness(found: Group) -> tuple[bool, int, int, int, int]:

@@ -2,7 +2,8 @@
 
 They are the paper's, measured on D4RL's own files after 1 M updates, and are shown under that name only: a replica
 or a shorter run stands beside them for orientation. The overall row is the one that is printed: the mean of the
-fifteen means ± the mean of the fifteen deviations, but for BCQ (printed 62.6, its cells average 62.2).
+fifteen means ± the mean of the fifteen deviations, but for BCQ (printed 62.6, its cells average 62.2), PBRL (76.6 ±
+2.4, its cells average 76.7 ± 3.0) and two deviations (MOPO's and that of PBRL without prior).
 """
 
 import csv

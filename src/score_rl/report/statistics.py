@@ -115,6 +115,31 @@ def overlap(one: Estimate, other: Estimate) -> bool | None:
     return one.low <= other.high and other.low <= one.high
 
 
+def welch(one: Sequence[float], mean: float, std: float, number: int) -> float | None:
+    """Welch's p for equal means of these values and of `number` others of which only mean and deviation, with n below
+    the line, are known; None where either has no spread to judge by."""
+    if len(one) < 2 or number < 2:
+        return None
+    mine, theirs = float(np.var(one, ddof=1)) / len(one), std**2 / (number - 1)
+    both = mine + theirs
+    if not both:
+        return None
+    from scipy.special import stdtr
+
+    freedom = both**2 / (mine**2 / (len(one) - 1) + theirs**2 / (number - 1))
+    return float(2 * stdtr(freedom, -abs(np.mean(one) - mean) / both**0.5))
+
+
+def agreement(values: Sequence[float], mean: float, std: float, number: int) -> str:
+    """Whether Student's 95 % intervals of two means overlap. Intervals that overlap may be of means that differ by more
+    than chance: where Welch's test says so at 5 %, its p stands beside the yes."""
+    both = overlap(mean_over_seeds(np.array(values, float)), printed_interval(mean, std, number))
+    if both is None:
+        return "one seed"
+    chance = welch(values, mean, std, number)
+    return "no" if not both else "yes" if chance is None or chance >= 1 - CONFIDENCE else f"yes, p = {chance:.2f}"
+
+
 def mean_over_seeds(values: Float[np.ndarray, " seeds"]) -> Estimate:
     if not len(values):
         raise InputError("there is no value to take the mean of; finish a run first.")

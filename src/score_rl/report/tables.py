@@ -11,9 +11,18 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from score_rl.report.grouping import paper_cell
-from score_rl.report.paper import OVERALL, Printed, paper_dataset, paper_datasets, paper_method, paper_table
+from score_rl.report.paper import (
+    OVERALL,
+    SEEDS,
+    Printed,
+    data_kind,
+    paper_dataset,
+    paper_datasets,
+    paper_method,
+    paper_table,
+)
 from score_rl.report.results import SCORE, Group, method_label
-from score_rl.report.statistics import Estimate, mean_over_seeds
+from score_rl.report.statistics import Estimate, agreement, mean_over_seeds
 
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -22,7 +31,7 @@ LATEX = {
 }  # fmt: skip
 COLUMNS = (
     "dataset", "method", "mean", "std", "low_95", "high_95", "seeds", "asked", "best", "paper_mean", "paper_std",
-    "data", "updates",
+    "data", "updates", "difference", "overlap",
 )  # fmt: skip
 
 
@@ -43,6 +52,7 @@ class Cell:
     data: str = ""  # the data set by its own name, where the row has the paper's
     updates: int | None = None
     several: bool = True  # seeds on a data set: one alone has no deviation to show
+    agrees: str = ""  # whether its interval and that of the paper's overlap, where the paper has one
 
     def __str__(self) -> str:
         return mean_and_std(self.mean, self.std if self.several else None)
@@ -63,6 +73,19 @@ class ScoreTable:
     paper: dict[tuple[str, str], Printed]
     paper_overall: dict[str, Printed]  # only where the table has all fifteen data sets
     called: dict[str, str]  # methods without remarks on how these runs were measured
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The data sets with scores; rows under the paper's names say what their data are."""
+        kinds: dict[str, dict[str, None]] = {}
+        for dataset in self.datasets:
+            for (row, _), cell in self.cells.items():
+                if row == dataset:
+                    kinds.setdefault(dataset, {})[data_kind(cell.data)] = None
+        return {
+            dataset: f"{dataset} ({', '.join(mine)})" if paper_dataset(dataset) == dataset else dataset
+            for dataset, mine in kinds.items()
+        }
 
     @property
     def has_paper(self) -> bool:
@@ -91,6 +114,8 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
         if cell is not None and (group.dataset, group.algorithm) not in beside:  # once, whatever it stands beside
             beside.add((group.dataset, group.algorithm))
             paper[key] = cell
+            if key in cells:
+                cells[key] = dataclasses.replace(cells[key], agrees=agreement(values.tolist(), *cell, SEEDS))
     overall = {}
     for method in methods:
         mine = [cells[dataset, method] for dataset in datasets if (dataset, method) in cells]
@@ -145,10 +170,14 @@ def to_csv(table: ScoreTable) -> str:
                 continue
             cell = table.cells.get(key)
             about = ("", "") if cell is None else (cell.data, cell.updates)
-            rows.writerow((dataset, method, *_numbers(table, key), *(table.paper.get(key) or ("", "")), *about))
+            paper = table.paper.get(key)
+            beside = ("", "") if cell is None or paper is None else (repr(cell.mean - paper.mean), cell.agrees)
+            rows.writerow((dataset, method, *_numbers(table, key), *(paper or ("", "")), *about, *beside))
     for method, cell in table.overall.items():
         numbers = (repr(cell.mean), repr(cell.std), "", "", cell.seeds, cell.asked, int(cell.best))
-        rows.writerow((OVERALL, method, *numbers, *(table.paper_overall.get(method) or ("", "")), "", ""))
+        paper = table.paper_overall.get(method)
+        apart = "" if paper is None else repr(cell.mean - paper.mean)
+        rows.writerow((OVERALL, method, *numbers, *(paper or ("", "")), "", "", apart, ""))
     return text.getvalue()
 
 
@@ -177,7 +206,7 @@ def to_latex(table: ScoreTable) -> str:
     for dataset in [*table.datasets, OVERALL] if table.overall else table.datasets:
         if dataset == OVERALL:
             lines.append(r"\hline")
-        row = [escape_latex(dataset)]
+        row = [escape_latex(table.labels.get(dataset, dataset))]
         for method in table.methods:
             cell = table.overall.get(method) if dataset == OVERALL else table.cells.get((dataset, method))
             row.append(_latex_cell(cell))
