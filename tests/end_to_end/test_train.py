@@ -226,6 +226,34 @@ def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path):
     assert "Warning, plant: Observation 0 is of the order of" in done.err
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "setting", "steps", "says"),
+    [
+        ("bear", "warmup-steps", 100, "never learns from the values"),
+        ("bear", "warmup-steps", 20, None),
+        ("iql", "schedule-steps", 100, "will not have fallen to 0"),
+        ("iql", "schedule-steps", 30, "stands still"),
+        ("iql", "schedule-steps", 60, None),
+        ("iql", "schedule-steps", 0, None),
+    ],
+)
+def test_schedules_of_another_length_than_training_are_named(score, algorithm, setting, steps, says):
+    small = (*SMALL, "--config.vae-hidden", "16,16") if algorithm == "bear" else SMALL
+    done = score("train", "--algorithm", algorithm, "--dataset", "replica:hopper-medium", "--out", "out", *small,
+                 f"--config.{setting}", steps)  # fmt: skip
+    assert done.code == 0, done.err
+    notes = [line for line in done.err.splitlines() if line.startswith("Note, ")]
+    assert len(notes) == (says is not None)
+    if says is not None:
+        share = {"warmup-steps": 2, "schedule-steps": 60}[setting]
+        assert says in notes[0]
+        assert notes[0].endswith(f"--config.{setting} {share}")
+    if algorithm == "iql" and steps == 60:
+        done = score("train", "--resume", "out", "--steps", 80)
+        assert done.code == 0, done.err
+        assert "training has 80 updates, so the actor stands still" in done.err
+
+
 def test_a_policy_refuses_what_it_cannot_answer(score, tmp_path):
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL)
     assert done.code == 0, done.err

@@ -112,10 +112,10 @@ def test_scales_are_refused_by_name():
         get_scale("month")
     for algorithm in ("score", "bear", "uwac", "iql", "pbrl", "pbrl-prior"):
         usual = get_algorithm(algorithm).Config()
-        mine = {name: value for name, value in scheduled(1_000_000).items() if hasattr(usual, name)}
+        mine = scheduled(usual, 1_000_000)
         assert mine
         assert mine == {name: getattr(usual, name) for name in mine}, "a run as long as the paper's has the defaults"
-    assert scheduled(4_000)["schedule_steps"] == 4_000
+    assert scheduled(get_algorithm("iql").Config(), 4_000) == {"schedule_steps": 4_000}
     assert "proves nothing" in SCALES["trial"].proves
 
 

@@ -191,7 +191,7 @@ class Reference:
                 tanh_perceptron(self.policy, s) + np.exp(self.log_std) * blur, -config.action_bound, config.action_bound
             )
             s2 = self.model.following(self.model.dynamics[member], s, a)
-            r = self.model.reward(self.model.rewards[member], s, a, s2)
+            r = self.model.reward(self.model.rewards[member], s, np.clip(a, -1, 1), s2)
             halt = self.model.disagreement(s, a) > self.threshold
             s2 = np.clip(s2, -100, 100)
             steps.append((s, a, r + (config.halt_reward if halt else 0)))

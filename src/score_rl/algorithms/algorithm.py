@@ -17,6 +17,7 @@ from score_rl.errors import InputError
 
 Metrics = dict[str, Float[Array, ""]]
 ConfigT = TypeVar("ConfigT")
+SCHEDULED_FOR = 1_000_000  # updates, the length of training that the defaults of schedules are made for
 
 
 class Shapes(NamedTuple):
@@ -135,15 +136,38 @@ def network_parameters(algorithm: Algorithm, shapes: Shapes) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(networks))
 
 
-def setting(default: Any, help: str, *, static: bool = False, signed: bool = False) -> Any:
+class Schedule(NamedTuple):
+    """What a setting that counts updates means for a run that is shorter, or longer, than it."""
+
+    shorter: str
+    longer: str = ""
+
+
+def setting(
+    default: Any, help: str, *, static: bool = False, signed: bool = False, schedule: Schedule | None = None
+) -> Any:
     """A field of a `Config`: its default, what it is and where the default comes from.
 
     Floats are traced, so that a sweep over them compiles once and trains as one fleet. Everything else, and
     floats marked `static`, is part of the program: another value is another fleet.
 
     Rates, weights, deviations and bounds below 0 are mistakes: floats are refused there unless marked `signed`.
+
+    A setting with a `schedule` counts updates of a run of `SCHEDULED_FOR`; shorter runs want it shorter.
     """
-    return dataclasses.field(default=default, metadata={"help": help, "static": static, "signed": signed})
+    metadata = {"help": help, "static": static, "signed": signed, "schedule": schedule}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def schedules(config: Any) -> dict[str, Schedule]:
+    """The settings of a `Config` that count updates of a run of `SCHEDULED_FOR`."""
+    fields = {field.name: field.metadata.get("schedule") for field in dataclasses.fields(config)}
+    return {name: schedule for name, schedule in fields.items() if schedule is not None}
+
+
+def scheduled_for(updates: int, steps: int) -> int:
+    """What is `updates` of a run of `SCHEDULED_FOR`, of a run of `steps`."""
+    return max(1, round(updates * steps / SCHEDULED_FOR))
 
 
 def config(cls: type[ConfigT]) -> type[ConfigT]:

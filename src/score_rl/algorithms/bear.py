@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
 from score_rl.algorithms.behaviour import acting_noise, action_and_mmd, ascend, distribution, fit
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
 from score_rl.nets.initialisation import rlkit_start
@@ -37,7 +37,11 @@ class Config:
         "laplacian", "kernel (published code's readme for hopper and walker2d; halfcheetah's gaussian is a preset)"
     )
     mmd_samples: int = setting(4, "n, actions of policy and VAE that are compared in each state (published code)")
-    warmup_steps: int = setting(40_000, "updates before the value enters the actor's loss (published code)")
+    warmup_steps: int = setting(
+        40_000,
+        "updates before the value enters the actor's loss (published code)",
+        schedule=Schedule("the policy stays near the data and never learns from the values"),
+    )
     soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (published code)")
     kl_weight: float = setting(0.5, "weight of the VAE's KL term (published code)")
     discount: float = setting(0.99, "γ (published code)")

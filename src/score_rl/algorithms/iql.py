@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
 from score_rl.nets.actor_critic import deterministic, values
 from score_rl.nets.initialisation import orthogonal_start
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
@@ -39,7 +39,9 @@ class Config:
     value_learning_rate: float = setting(3e-4, "Adam's learning rate for the value (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor at the start (paper)")
     schedule_steps: int = setting(
-        1_000_000, "updates over which the actor's learning rate falls to 0; 0 keeps it (published code: all updates)"
+        1_000_000,
+        "updates over which the actor's learning rate falls to 0; 0 keeps it (published code: all updates)",
+        schedule=Schedule("the actor's learning rate will not have fallen to 0", "the actor stands still after them"),
     )
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of all networks (paper)")
     batch_size: int = setting(256, "transitions per update (paper)")

@@ -13,8 +13,9 @@ the same starts of recorded episodes; with advantages A from GAE over a learned 
 
 where F is the Hessian of the mean KL divergence. A rollout also ends by the task's rule. HALT takes effect at once, as
 in the paper; the published code lets every rollout live for four steps, drops those that end before the fifth, and
-marks none as ended. Velocities are scaled down before anything sees them, as in the published code: u is a distance
-between observations and would else be one of velocities alone.
+marks none as ended. Rewards are those of actions within ±1, as the published reward functions have it; these know the
+task, the networks here have it from the data. Velocities are scaled down before anything sees them, as in the published
+code: u is a distance between observations and would else be one of velocities alone.
 """
 
 from typing import Literal, NamedTuple
@@ -66,7 +67,9 @@ class Config:
     baseline_decay: float = setting(1e-3, "its weight decay, as part of the gradient (published code)")
     models: int = setting(4, "K, dynamics networks (published code)")
     dynamics_hidden: tuple[int, ...] = setting((512, 512), "their hidden widths (published code)")
-    reward_hidden: tuple[int, ...] = setting((100, 100), "hidden widths of the reward networks (published code)")
+    reward_hidden: tuple[int, ...] = setting(
+        (100, 100), "hidden widths of the reward networks (published code; its D4RL runs know the task's reward)"
+    )
     dynamics_learning_rate: float = setting(1e-3, "Adam's for the dynamics (published code)")
     dynamics_epochs: int = setting(25, "at most so many epochs (published code: exactly)")
     cloning_epochs: int = setting(5, "of behaviour cloning, at most (published code: exactly)")
@@ -294,7 +297,8 @@ def roll_out(config: Config, state: State, noise: Float[Array, "time rows action
         apart = (members, s.shape[0] // members)
         own = jnp.arange(members)
         s2 = predicted.reshape(members, *apart, -1)[own, own]
-        rewards = model.rewards_of_each(s.reshape(*apart, -1), a.reshape(*apart, -1), s2).reshape(-1)
+        within = jnp.clip(a, -1, 1).reshape(*apart, -1)  # what an environment would make of it, and the data's range
+        rewards = model.rewards_of_each(s.reshape(*apart, -1), within, s2).reshape(-1)
         s2 = jnp.clip(s2.reshape(s.shape), -STATE_BOUND, STATE_BOUND)
         over = unknown | ended(config, s2)
         rewards = rewards + config.halt_reward * unknown

@@ -28,7 +28,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
 from score_rl.nets.actor_critic import values, values_of_many
 from score_rl.nets.initialisation import rlkit_start
@@ -52,7 +52,11 @@ class Config:
         1e-4, "Adam's learning rate for the actor and the temperature (published code)"
     )
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
-    beta_ood_updates: int = setting(50_000, "updates over which β_ood falls to `beta_ood_end` (published code)")
+    beta_ood_updates: int = setting(
+        50_000,
+        "updates over which β_ood falls to `beta_ood_end` (published code)",
+        schedule=Schedule("β_ood is still on its way to beta_ood_end"),
+    )
     record_every: int = setting(1_000, "updates between two records of Q (published code: one an epoch)")
     ood_actions: int = setting(10, "n, actions of each kind in each state (published code)")
     critics: int = setting(10, "K, number of critics (published code)")

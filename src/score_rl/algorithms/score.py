@@ -34,7 +34,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms import constraints
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
 from score_rl.nets.actor_critic import deterministic, smoothed, values
 from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
@@ -46,7 +46,9 @@ from score_rl.nets.spectral import normalise_layer, power_iteration
 class Config:
     beta: float = setting(0.2, "β, weight of the uncertainty penalty; the paper's grid is 0.1, 0.2, 0.5")
     bc_decay: float = setting(0.98, "γ_bc, factor on λ every d_bc updates; the paper's grid is 0.96, 0.98, 1.0")
-    bc_decay_every: int = setting(10_000, "d_bc, updates between two decays of λ (published code)")
+    bc_decay_every: int = setting(
+        10_000, "d_bc, updates between two decays of λ (published code)", schedule=Schedule("λ never falls")
+    )
     bc_weight: float = setting(1.0, "λ at the start (paper)")
     alpha: float = setting(2.5, "α, weight of the normalised value in the actor's loss (paper, from TD3-BC)")
     discount: float = setting(0.99, "γ (paper)")

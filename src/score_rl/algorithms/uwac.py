@@ -39,11 +39,13 @@ class Config(bear.Config):
     passes: int = setting(100, "passes with dropout for a mean and a variance (published code)")
     dropout_masks: Literal["row", "pass"] = setting(
         "row",
-        "a mask for every row of a pass (published code) or one for all of them, which is the same for each row "
-        "taken alone and saves nearly all random numbers",
+        "a mask for every row of a pass (published code) or one for all, which saves nearly all random numbers; that "
+        "is the same for each row taken alone, but not for the largest of ten candidates",
     )
     acting_passes: int = setting(
-        0, "passes with dropout when candidates are compared (published code: 100); 0 turns dropout off there"
+        0,
+        "passes with dropout when candidates are compared (published code: 100, which makes the choice partly a draw "
+        "and an action a hundred times as dear); 0 turns dropout off there",
     )
     spectral_norm: bool = setting(True, "spectral normalisation of every layer of the critics (published code)")
     mmd_threshold: float = setting(0.07, "ε (published code)")

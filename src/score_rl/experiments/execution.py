@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from score_rl.algorithms.algorithm import schedules
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.drawing import GREY, VERMILION
 from score_rl.errors import InputError, refuse_unwritable
@@ -70,9 +71,9 @@ def overview(experiments: Sequence[Experiment], request: Request) -> Table:
 
 
 def unusual(run: Wanted) -> str:
-    """What of a run's settings is not the default, λ's annealing aside."""
+    """What of a run's settings is not the default, schedules aside."""
     defaults = get_algorithm(run.algorithm).Config()
-    changed = [f"{k} {v}" for k, v in run.settings if v != getattr(defaults, k) and k != "bc_decay_every"]
+    changed = [f"{k} {v}" for k, v in run.settings if v != getattr(defaults, k) and k not in schedules(defaults)]
     return ", ".join(changed) or "defaults"
 
 

@@ -26,6 +26,7 @@ from score_rl.data.storage import whole_file
 from score_rl.drawing import BLUE, GREEN, GREY, VERMILION, name_axes, new_figure
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant
 from score_rl.experiments.protocols import rounded
+from score_rl.experiments.scales import scheduled
 from score_rl.fleet.experiment import TrainedRun, load
 from score_rl.nets.actor_critic import values
 from score_rl.report.figures import INK, styled
@@ -124,10 +125,8 @@ def plan(request: Request) -> list[Asked]:
     steps = request.steps or STEPS.get(request.scale.name, FULL_STEPS)
     asked = []
     for variant in FEWER.get(request.scale.name, VARIANTS):
-        known = {field.name for field in dataclasses.fields(get_algorithm(variant.algorithm).Config)}
-        small = {name: value for name, value in SETTINGS.items() if name in known}
-        if "bc_decay_every" in known:
-            small["bc_decay_every"] = max(1, steps // 100)
+        usual = get_algorithm(variant.algorithm).Config()
+        small = {name: value for name, value in SETTINGS.items() if hasattr(usual, name)} | scheduled(usual, steps)
         full = Variant(variant.label, small | dict(variant.settings), variant.algorithm)
         for number in range(SETS[request.scale.name]):
             for seed in request.seeds or (0,):

@@ -8,14 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from score_rl.algorithms.algorithm import cycle, is_traced, make_config
+from score_rl.algorithms.algorithm import cycle, is_traced, make_config, schedules
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
 from score_rl.experiments.scales import Scale, scheduled
 from score_rl.fleet.spec import config_json, default_log_every
-from score_rl.report.grouping import SCHEDULES
 from score_rl.report.paper import PAPER_STEPS, paper_dataset
 from score_rl.report.results import RunResult
 
@@ -191,8 +190,8 @@ class Variant:
         if algorithm.counts_as > 1:
             steps, eval_every = max(2, steps // algorithm.counts_as), max(1, eval_every // algorithm.counts_as)
         known = {field.name for field in dataclasses.fields(algorithm.Config)}
-        common = {**scale.settings, **scheduled(request.updates)}
-        settings = {name: value for name, value in common.items() if name in known} | dict(self.settings)
+        common = {name: value for name, value in scale.settings.items() if name in known}
+        settings = common | scheduled(algorithm.Config(), request.updates) | dict(self.settings)
         options = {
             "steps": steps,
             "eval_every": min(eval_every, steps),
@@ -316,7 +315,7 @@ def _fullest(found: Sequence[Done]) -> list[Done]:
 def _has_defaults(result: RunResult, names: Collection[str]) -> bool:
     """Whether these of its settings are the algorithm's own, schedules aside: those go with the length of a run."""
     usual = get_algorithm(result.algorithm).Config()
-    mine = [name for name in names if hasattr(usual, name) and name not in SCHEDULES]
+    mine = [name for name in names if hasattr(usual, name) and name not in schedules(usual)]
     return all(_plain(result.config.get(name, getattr(usual, name))) == _plain(getattr(usual, name)) for name in mine)
 
 

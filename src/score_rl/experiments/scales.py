@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+from score_rl.algorithms.algorithm import scheduled_for, schedules
 from score_rl.errors import InputError
 from score_rl.report.paper import PAPER_STEPS
 
@@ -72,8 +73,6 @@ def get_scale(name: str) -> Scale:
     return SCALES[name]
 
 
-def scheduled(steps: int) -> dict[str, Any]:
-    """Settings that count updates of a run of the paper's length, for a run of `steps`."""
-    share = steps / PAPER_STEPS
-    usual = {"bc_decay_every": 10_000, "warmup_steps": 40_000, "schedule_steps": 1_000_000, "beta_ood_updates": 50_000}
-    return {name: max(1, round(updates * share)) for name, updates in usual.items()}
+def scheduled(config: Any, steps: int) -> dict[str, int]:
+    """The schedules of a `Config`, for a run of `steps`."""
+    return {name: scheduled_for(getattr(config, name), steps) for name in schedules(config)}

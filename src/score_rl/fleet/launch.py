@@ -20,7 +20,14 @@ from score_rl.fleet.compilation import bfloat16_units, keep_compiled_programs, k
 from score_rl.fleet.experiment import Experiment
 from score_rl.fleet.holding import held
 from score_rl.fleet.memory import GIBIBYTE, free_memory, split_fleet
-from score_rl.fleet.sources import dataset_names, describe_for_storage, found_again, load_datasets, say_doubts
+from score_rl.fleet.sources import (
+    dataset_names,
+    describe_for_storage,
+    found_again,
+    load_datasets,
+    say_doubts,
+    say_schedules,
+)
 from score_rl.fleet.spec import (
     ExperimentSpec,
     Run,
@@ -107,6 +114,7 @@ def train(
     runs = expand_runs(spec, chosen, datasets)
     if not quiet:
         say_doubts(runs, console)
+        say_schedules(runs, steps, console)
     fleets = _fit_into_memory(group_fleets(runs), spec, memory_limit, console, quiet)
     where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
     about = {
@@ -157,7 +165,10 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
                 f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
                 f"then {str(stored)[:12]}); restore that file, or start a new experiment."
             )
-    fleets = _stored_fleets(experiment, expand_runs(spec, get_algorithm(spec.algorithm), datasets))
+    runs = expand_runs(spec, get_algorithm(spec.algorithm), datasets)
+    fleets = _stored_fleets(experiment, runs)
+    if spec.steps != experiment.spec.steps and not quiet:
+        say_schedules(runs, spec.steps, console)
     if spec != experiment.spec:
         _store_longer(experiment, spec)
     _train_fleets(spec, fleets, experiment.folder, console, tensorboard=tensorboard, quiet=quiet)

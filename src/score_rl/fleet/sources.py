@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
+from score_rl.algorithms.algorithm import scheduled_for, schedules
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.doubts import doubts, large_observations
@@ -87,6 +88,23 @@ def say_doubts(runs: Sequence[Run], console: Console) -> None:
             found += large_observations(run.dataset)
         for doubt in found:
             console.print(f"Warning, {run.dataset.name}: {doubt}", highlight=False, markup=False, soft_wrap=True)
+
+
+def say_schedules(runs: Sequence[Run], steps: int, console: Console) -> None:
+    """Where a method counts on more updates than it gets, or on fewer."""
+    said = {}
+    for run in runs:
+        for name, schedule in schedules(run.config).items():
+            updates = getattr(run.config, name)
+            what = schedule.shorter if updates > steps else schedule.longer if 0 < updates < steps else ""
+            if what:
+                usual = scheduled_for(getattr(run.algorithm.Config(), name), steps)
+                said[name] = (
+                    f"{run.algorithm.title}: {name} is {updates:,} and training has {steps:,} updates, so {what}. "
+                    f"For the authors' share of a run: --config.{name.replace('_', '-')} {usual}"
+                )
+    for message in said.values():
+        console.print(f"Note, {message}", highlight=False, markup=False, soft_wrap=True)
 
 
 def describe_for_storage(dataset: Dataset) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from score_rl.algorithms.algorithm import SCHEDULED_FOR, schedules
 from score_rl.algorithms.presets import preset
 from score_rl.errors import InputError
-from score_rl.report.paper import PAPER_STEPS, Printed, printed
+from score_rl.report.paper import Printed, printed
 from score_rl.report.results import Group, RunResult, find_folders, read_folder
 
-# Settings that count updates of a run as long as the paper's.
-SCHEDULES = ("bc_decay_every", "warmup_steps", "schedule_steps", "beta_ood_updates")
 FEW = 2  # settings that may differ before names leave out the defaults
 
 
@@ -81,7 +80,7 @@ def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
 def _goes_with_length(run: RunResult, name: str, value: Any) -> bool:
     """Whether this is a schedule that is as much shorter than usual as the run is: its length says it."""
     usual = _usual(run.algorithm).get(name)
-    return name in SCHEDULES and usual is not None and value * PAPER_STEPS == usual * run.steps
+    return name in _scheduled(run.algorithm) and usual is not None and value * SCHEDULED_FOR == usual * run.steps
 
 
 @functools.cache
@@ -96,6 +95,17 @@ def _usual(algorithm: str) -> Mapping[str, Any]:
         return {}
 
 
+@functools.cache
+def _scheduled(algorithm: str) -> frozenset[str]:
+    """Its settings that count updates of a run of a certain length."""
+    from score_rl.algorithms.registry import get_algorithm
+
+    try:
+        return frozenset(schedules(get_algorithm(algorithm).Config))
+    except InputError:
+        return frozenset()
+
+
 def paper_cell(found: Group) -> Printed | None:
     """What the paper prints for this group: nothing where it differs from others in a setting the paper did not run."""
     return None if unusual(found.runs[0], found.settings) else printed(found.algorithm, found.dataset)
@@ -104,7 +114,7 @@ def paper_cell(found: Group) -> Printed | None:
 def unusual(run: RunResult, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the settings that are not the authors', but for schedules."""
     usual = {**_usual(run.algorithm), **preset(run.algorithm, run.dataset, run.task)}
-    told = {name: value for name, value in settings.items() if name in usual and name not in SCHEDULES}
+    told = {name: value for name, value in settings.items() if name in usual and name not in _scheduled(run.algorithm)}
     return {name: value for name, value in told.items() if _key(value) != _key(usual[name])}
 
 
