@@ -1,5 +1,7 @@
 """UWAC against a plain float64 transcription: dropout, its variance, the weight, spectral normalisation."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,14 +20,14 @@ OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 5, 4
 SMALL = {"hidden": (6, 5), "vae_hidden": (5, 4), "target_samples": 2, "acting_samples": 6, "tau": 0.1, "passes": 4}
 
 
-def masks_of(config, key, rows, passes=None):
+def masks_of(config, key, rows, passes=None, members=2):
     """[pass][layer][member, row or 1, unit] of True where a unit is kept, drawn as the method draws them."""
     keys = [key] if passes is None else list(jax.random.split(key, passes))
     rows = rows if config.dropout_masks == "row" else 1
     found = []
     for pass_key in keys:
         bits = [
-            jax.random.bits(jax.random.fold_in(pass_key, layer), (2, rows, width), jnp.uint16)
+            jax.random.bits(jax.random.fold_in(pass_key, layer), (members, rows, width), jnp.uint16)
             for layer, width in enumerate(config.hidden)
         ]
         found.append([np.asarray(b) < (1 - config.dropout) * 65536 for b in bits])
@@ -170,7 +172,32 @@ def test_dropout_keeps_the_mean_and_the_rate():
         assert len(np.unique(found[0], axis=0)) == rows
 
 
+@pytest.mark.parametrize("masks", ["row", "pass"])
+def test_candidates_can_be_compared_with_dropout_on(masks):
+    """As the published code does: the first critic's mean over passes decides."""
+    with jax.enable_x64(True):
+        config = uwac.Config(**SMALL, acting_passes=3, dropout=0.4, dropout_masks=masks, spectral_norm=False)
+        state = start(uwac, config, Shapes(OBSERVATIONS, ACTIONS))
+        rng = np.random.default_rng(5)
+        critics = jax.tree.map(lambda p: p + rng.normal(size=p.shape), state.bear.critics)
+        policy = uwac.ALGORITHM.policy(state._replace(bear=state.bear._replace(critics=critics)))
+        s, key = rng.normal(size=(SIZE, OBSERVATIONS)), jax.random.key(7)
+        candidates = np.asarray(bear.sampled_actions(config, policy.actor, s, key))
+        rows = config.acting_samples * SIZE
+        passes = masks_of(config, jax.random.fold_in(key, 1), rows, 3, members=1)
+        x = beside(np.tile(s, (config.acting_samples, 1)), candidates.reshape(rows, ACTIONS))
+        mean, _ = statistics(arrays(critics, 0), x, passes, 0, config.dropout)
+        best = mean.reshape(config.acting_samples, SIZE).argmax(axis=0)
+        found = np.asarray(uwac.act(config, policy, s, key))
+        np.testing.assert_allclose(found, candidates[best, np.arange(SIZE)], rtol=1e-12)
+        without = np.asarray(uwac.act(dataclasses.replace(config, acting_passes=0), policy, s, key))
+        assert not np.allclose(found, without), "dropout changes what is best"
+        np.testing.assert_array_equal(uwac.act(config, policy, s), uwac.act(config, policy, s))
+
+
 def test_the_published_settings():
     config = uwac.Config()
+    assert (config.beta, config.smallest_weight, config.largest_weight) == (0.5, 0.0, 1.0)
+    assert (config.dropout, config.passes, config.dropout_masks, config.spectral_norm) == (0.1, 100, "row", True)
     assert (config.mmd_kernel, config.mmd_threshold, config.mmd_sigma) == ("gaussian", 0.07, 20.0)
     assert (config.actor_learning_rate, config.critic_learning_rate, config.warmup_steps) == (1e-4, 3e-4, 40_000)
