@@ -96,16 +96,18 @@ def _readable(table: ScoreTable, groups: Sequence[Group]) -> Table:
         name = f"overall ({len(table.datasets)} data sets)"
         rows.append((name, method, _starred(cell), *_beside(cell, table.paper_overall.get(method)), ""))
     title = (
-        "Normalised score (%), mean ± std over seeds, * best on its data set; overlap: of the 95 % intervals, p where "
-        "they do and Welch's test still tells them apart; length: updates × seeds, the paper's being 1M × 5, on D4RL's "
-        "own data"
+        "Normalised score (%), mean ± std over seeds, * best on its data set; in brackets whether the 95 % intervals "
+        "overlap, with p where they do and Welch's test still tells the means apart; length: updates × seeds, the "
+        "paper's being 1M × 5, on D4RL's own data"
     )
-    return Table(title, ("data set", "method", "here", "paper", "difference", "overlap", "length"), rows)
+    return Table(title, ("data set", "method", "here", "paper", "apart", "length"), rows)
 
 
-def _beside(cell: Cell, paper: Printed | None) -> tuple[str, str, str]:
+def _beside(cell: Cell, paper: Printed | None) -> tuple[str, str]:
     """The paper's, how far it is from here, and whether the intervals overlap."""
-    return ("-", "", "") if paper is None else (str(paper), f"{cell.mean - paper.mean:+.1f}", cell.agrees)
+    if paper is None:
+        return "-", ""
+    return str(paper), f"{cell.mean - paper.mean:+.1f}" + (f" ({cell.agrees})" if cell.agrees else "")
 
 
 def _starred(cell: Cell) -> str:
