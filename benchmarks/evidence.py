@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import grid
 from claims import CLAIMS, Choice, Result, Stored, read_experiments
 from documents import refresh, tell, with_tables
+from planned import missing, seconds
 
 from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
@@ -290,6 +291,18 @@ def grids(stored: Stored, base: Path) -> str:
     return table(headings, rows, (3, 4, 9))
 
 
+def planned(stored: Stored, base: Path) -> str:
+    """What is still to be trained, as jobs for methods.py."""
+    jobs = missing(stored)
+    if not jobs:
+        return "Nothing: all of it is stored."
+    rows = []
+    for job in jobs:
+        times = ", ".join(f"{time / 60:.0f} min on {device}" for device, time in seconds(job, stored.speeds).items())
+        rows.append([algorithm_title(job.algorithm), f"`{job}`", spaced(job.lacks), times or NOTHING])
+    return table(["method", "job", "what is missing", "its updates take at most"], rows)
+
+
 def shorter(result: Result) -> str:
     return f" ({length(result)})" if result.protocol.shorter else ""
 
@@ -347,6 +360,7 @@ TABLES: dict[str, Callable[[Stored, Path], str]] = {
     "readme": readme,
     "methods": methods,
     "grid": grids,
+    "planned": planned,
     "aggregates": aggregate,
     "claims": claims,
     "rules": rules,
