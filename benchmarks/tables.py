@@ -321,24 +321,29 @@ def startup(found: list[Machine]) -> str:
 
 
 def readme(found: list[Machine]) -> str:
-    """One line: the fastest fleet on a CPU and elsewhere, each against the better of the PyTorch loops there."""
+    """One line: the fastest fleet on a CPU and elsewhere, each against PyTorch, one run of it, on the same machine."""
     fastest: dict[bool, tuple[float, str]] = {}
     for machine in found:
         part = machine.of("score")
         if part is None:
             continue
         fleet = max(part["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
-        name = next(n for n in ("torch-loop-tuned", "torch-loop") if n in fleet["times"])
+        against = ", ".join(
+            f"{fleet['times'][name]:,.1f} times {called}"
+            for name, called in (
+                ("torch-loop-tuned", "a PyTorch loop over critics with fused Adam"),
+                ("torch-batched", "PyTorch with batched critics"),
+            )
+            if name in fleet["times"]
+        )
         runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs at once"
         runs += f", {part['precision']} products" if part.get("precision", "float32") != "float32" else ""
         rate, kind = float(fleet["run_steps_per_second"]), "CPU" in machine.name
-        said = (
-            f"{rate:,.0f} updates a second on {machine.name} ({runs}), "
-            f"{fleet['times'][name]:,.1f} times a PyTorch loop over critics on the same machine"
-        )
+        said = f"{rate:,.0f} updates a second on {machine.name} ({runs}), {against}"
         fastest[kind] = max(fastest.get(kind, (0.0, "")), (rate, said))
     both = "; ".join(said for _, said in fastest.values())
-    return f"- **Speed** of SCORE, batch 256: {both} ([how it was measured](docs/performance.md))."
+    beside = "beside one run of PyTorch on the same machine"
+    return f"- **Speed** of SCORE, batch 256, {beside}: {both} ([more](docs/performance.md))."
 
 
 TABLES: dict[str, Callable[[list[Machine]], str]] = {

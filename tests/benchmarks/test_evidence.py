@@ -203,7 +203,7 @@ def test_intervals_overlap_or_not():
     assert agree([103.0]) == "one seed"
     assert agree([95.0] * 5) == "no"
     assert agree([95.8] * 5) == "yes"
-    assert agree([102.2, 103.6, 105.0, 106.4, 107.8]) == "yes, p = 0.02", "they overlap, and Welch tells them apart"
+    assert agree([102.2, 103.6, 105.0, 106.4, 107.8]) == "yes, but p = 0.02", "they overlap, and Welch tells them apart"
 
 
 def agree(scores):

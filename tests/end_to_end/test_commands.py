@@ -74,6 +74,15 @@ def test_algorithms_lists_all_and_explains_one(score):
     one = score("algorithms", "score").out
     assert "bc_decay" in one
     assert "0.98" in one
+    assert "walker2d-expert*" in score("algorithms", "sac-n").out, "what the authors chose for single data sets"
+
+
+@pytest.mark.parametrize("name", algorithm_names())
+def test_no_setting_is_cut_in_a_narrow_terminal(score, monkeypatch, name):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = score("algorithms", name).out
+    assert "…" not in shown
+    assert all(f" {field.name} " in shown for field in dataclasses.fields(get_algorithm(name).Config))
 
 
 def test_data_list_info_build_and_check(score, cache):

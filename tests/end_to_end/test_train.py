@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import warnings
 from datetime import datetime
 
 import numpy as np
@@ -201,6 +202,11 @@ def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_pa
     sound, doubtful = score_rl.load(tmp_path / "out")
     assert "doubt" not in sound.status
     assert "rewards add up to" in doubtful.status["doubt"]
+    with pytest.warns(UserWarning, match="do not trust the policy"):
+        doubtful.policy(np.zeros(11))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sound.policy(np.zeros(11))
     assert f"Warning, {doubtful.id} by update 10" in done.err
     assert "1 of 2 runs ended with values that their rewards cannot add up to" in " ".join(done.err.split())
     assert done.out.count("doubtful") == 1
@@ -252,6 +258,16 @@ def test_schedules_of_another_length_than_training_are_named(score, algorithm, s
         done = score("train", "--resume", "out", "--steps", 80)
         assert done.code == 0, done.err
         assert "training has 80 updates, so the actor stands still" in done.err
+
+
+def test_settings_that_the_authors_chose_for_the_data_are_named(score):
+    ask = ("train", "--algorithm", "rebrac", "--dataset", "replica:hopper-medium", *SMALL)
+    done = score(*ask, "--out", "out")
+    assert done.code == 0, done.err
+    said = "Note, ReBRAC on replica:hopper-medium has its authors' settings for such data: "
+    assert f"{said}actor_bc_weight 0.01, critic_bc_weight 0.01\n" in done.err
+    done = score(*ask, "--config.actor-bc-weight", "0.5", "--out", "other")
+    assert f"{said}critic_bc_weight 0.01\n" in done.err
 
 
 def test_a_policy_refuses_what_it_cannot_answer(score, tmp_path):

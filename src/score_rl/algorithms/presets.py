@@ -17,6 +17,11 @@ def _presets() -> dict[str, list[dict[str, Any]]]:
     return json.loads((resources.files("score_rl.algorithms") / "presets.json").read_text())
 
 
+def presets(algorithm: str) -> list[dict[str, Any]]:
+    """All of an algorithm's: pattern, settings, source."""
+    return _presets().get(algorithm, [])
+
+
 def preset(algorithm: str, dataset: str, task: str | None = None) -> dict[str, Any]:
     """What the authors of `algorithm` set for this data set, beyond the defaults of its `Config`.
 
@@ -26,7 +31,7 @@ def preset(algorithm: str, dataset: str, task: str | None = None) -> dict[str, A
     if task is not None and not short.startswith(task):
         short = f"{task}-{short}"
     chosen: dict[str, Any] = {}
-    for entry in _presets().get(algorithm, []):
+    for entry in presets(algorithm):
         if fnmatchcase(short, entry["match"]):
             chosen |= entry["settings"]
     return chosen

@@ -49,7 +49,8 @@ class TrainArguments:
     """Go on with the experiment in this folder, to the bit. Everything else is taken from there, but more --steps
     make it longer, also where it is finished."""
     transitions: int | None = None
-    """Rows of a replica; D4RL's own size unless given."""
+    """Rows to use: of a replica so many are recorded, D4RL's own size unless given; of a file so many are taken, whole
+    episodes spread over all of it."""
     data_seed: int = 0
     """Seed of a replica's collection."""
     environment: str | None = None

@@ -112,7 +112,8 @@ def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
         rows = values.reshape(len(values), -1)
         broken = ~np.isfinite(rows).all(axis=1)
         if broken.any():
-            yield Finding("error", f"{key} has NaN or infinite values {_rows(broken)}.")
+            remedy = "fill the gaps (say, with the value before), or leave out the episodes that have them"
+            yield Finding("error", f"{key} has NaN or infinite values {_rows(broken)}: {remedy}.")
         constant = np.flatnonzero((rows == rows[0]).all(axis=0))
         if len(rows) > 1 and len(constant) and key != "next_observations":
             columns = f" in column {listed(constant)}" if values.ndim == 2 else ""

@@ -49,8 +49,8 @@ def unrelated_rows(dataset: Dataset) -> Iterator[str]:
         return
     if (np.square(changes[:, varying]).mean(axis=0, dtype=np.float64) / (2 * spread[varying])).min() > UNRELATED:
         yield (
-            "No observation is nearer to its next one than to any other row's: the rows look shuffled. Store them in "
-            "the order in which they were recorded, episode after episode."
+            "Consecutive observations differ as much as any two picked at random: the rows look shuffled. Store them "
+            "in the order in which they were recorded, episode after episode."
         )
 
 
@@ -85,10 +85,11 @@ def narrow_actions(dataset: Dataset) -> Iterator[str]:
     least, most = np.quantile(_sample(dataset.actions), (OUTLIERS, 1 - OUTLIERS), axis=0)
     low, high = dataset.action_low, dataset.action_high
     for place in np.flatnonzero((most - least) < NARROW * (high - low)):
+        whole = dataset.actions[:, place].min(), dataset.actions[:, place].max()
         yield (
             f"Action {place} stays between {least[place]:.4g} and {most[place]:.4g}, but its bounds are "
             f"{low[place]:g} and {high[place]:g}: the data say nothing about the rest, and a policy may go there. "
-            "Give it narrower bounds, or leave it out."
+            f"Bounds are what a policy may use; they must hold {whole[0]:.6g} to {whole[1]:.6g}, all that was recorded."
         )
 
 

@@ -196,7 +196,8 @@ def _make(
         "remarks": made.remarks,
         "not_finished": [f"{run.name}: {run.status}" for run in results if not run.finished],
         "files": [str(file.relative_to(folder)) for file in files],
-        "provenance": provenance(),
+        "provenance": provenance(),  # of the drawing
+        "trained_by": list({json.dumps(run.provenance, sort_keys=True): run.provenance for run in results}.values()),
     }
     write_whole(folder / "result.json", (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())
     return folder, made

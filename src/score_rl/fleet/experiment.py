@@ -1,5 +1,6 @@
 """An experiment as Python sees it: open one, and use what came out."""
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from score_rl.algorithms.algorithm import Algorithm, Shapes, make_config
-from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.data.dataset import BOUND_TOLERANCE
 from score_rl.data.treatment import Treatment
 from score_rl.errors import InputError, unknown_name
@@ -75,6 +76,7 @@ class TrainedRun:
 
     @cached_property
     def _act(self) -> Any:
+        self._warn()
         config, policy, treatment = jax.device_put(
             (self.config, self.algorithm.policy(self.state), self.treatment), host_device()
         )
@@ -85,13 +87,22 @@ class TrainedRun:
     def _uncertainty(self) -> Any:
         measure = self.algorithm.uncertainty
         if measure is None:
-            raise InputError(f"{self.algorithm.title} estimates no uncertainty.")
+            able = [name for name in algorithm_names() if get_algorithm(name).uncertainty is not None]
+            raise InputError(f"{self.algorithm.title} estimates no uncertainty; these do: {', '.join(able)}.")
         config, state, treatment = jax.device_put((self.config, self.state, self.treatment), host_device())
         compiled = jax.jit(lambda c, s, t, o, a: measure(c, s, t.observe(o), t.action_in(a)))
         return lambda observations, actions: compiled(config, state, treatment, observations, actions)
 
+    def _warn(self) -> None:
+        """That training itself has found something wrong with this policy."""
+        status = self.status
+        if status["state"] == "diverged":
+            warnings.warn(f"{self.id} diverged: do not trust its policy.", stacklevel=5)
+        elif "doubt" in status:
+            warnings.warn(f"{self.id}: {status['doubt']}", stacklevel=5)
+
     def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
-        """The learned action for one observation or a batch of them, in the environment's units.
+        """The learned action for one observation or a batch of them, columns and units as in the data.
 
         NaN and infinite observations are refused: a policy would answer them with anything.
         """
@@ -102,7 +113,10 @@ class TrainedRun:
     def uncertainty(
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
     ) -> Float[np.ndarray, "*batch"]:
-        """u(s, a), in units of the scaled reward; for actions within their bounds, in the environment's units."""
+        """u(s, a), in units of the scaled reward; columns and units of both as in the data, actions within bounds.
+
+        It has no scale of its own: compare it with what recorded pairs have.
+        """
         observations, single = _as_batch("observation", observation, self.about["observation_dim"])
         actions, _ = _as_batch("action", action, self.about["action_dim"])
         if len(observations) != len(actions):

@@ -23,7 +23,10 @@ RUNS_AT_ONCE = 8  # asked for together, so that processes done with one begin th
 def environment_of(run: "TrainedRun") -> str:
     environment = run.experiment.spec.environment or run.about["environment"]
     if environment in (None, "none"):
-        raise InputError(f"{run.id}: its data names no environment, so there is nothing to act in.")
+        raise InputError(
+            f"{run.id} was trained without an environment, so there is nothing to act in; train it with --environment, "
+            "or look at what docs/data.md says of judging without a simulator."
+        )
     return str(environment)
 
 

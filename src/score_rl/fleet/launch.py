@@ -26,6 +26,7 @@ from score_rl.fleet.sources import (
     found_again,
     load_datasets,
     say_doubts,
+    say_presets,
     say_schedules,
 )
 from score_rl.fleet.spec import (
@@ -114,6 +115,7 @@ def train(
     runs = expand_runs(spec, chosen, datasets)
     if not quiet:
         say_doubts(runs, console)
+        say_presets(runs, {*settings, *(name for variant in listed for name in variant)}, console)
         say_schedules(runs, steps, console)
     fleets = _fit_into_memory(group_fleets(runs), spec, memory_limit, console, quiet)
     where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}

@@ -1,6 +1,6 @@
 """The data of an experiment: named so that they are found again, loaded, doubted and described."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from score_rl.data.dataset import Dataset
 from score_rl.data.doubts import doubts, large_observations
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError
-from score_rl.fleet.spec import ExperimentSpec, Run
+from score_rl.fleet.spec import ExperimentSpec, Run, preset_of
 
 NAMED = ("replica", "d4rl")  # data sets that have names; any other is a file
 
@@ -88,6 +88,18 @@ def say_doubts(runs: Sequence[Run], console: Console) -> None:
             found += large_observations(run.dataset)
         for doubt in found:
             console.print(f"Warning, {run.dataset.name}: {doubt}", highlight=False, markup=False, soft_wrap=True)
+
+
+def say_presets(runs: Sequence[Run], given: Collection[str], console: Console) -> None:
+    """What the authors chose for these data, where the user has not said otherwise."""
+    for run in {run.dataset.checksum: run for run in runs}.values():
+        chosen = preset_of(run.algorithm, run.dataset)
+        told = ", ".join(f"{name} {value}" for name, value in chosen.items() if name not in given)
+        if told:
+            console.print(
+                f"Note, {run.algorithm.title} on {run.dataset.name} has its authors' settings for such data: {told}",
+                highlight=False, markup=False, soft_wrap=True,
+            )  # fmt: skip
 
 
 def say_schedules(runs: Sequence[Run], steps: int, console: Console) -> None:

@@ -174,12 +174,15 @@ def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[D
                 algorithm,
                 dataset,
                 seed,
-                make_config(
-                    algorithm, preset(algorithm.name, dataset.name, task_of(dataset.environment or "")) | settings
-                ),
+                make_config(algorithm, preset_of(algorithm, dataset) | settings),
             )
         )
     return runs
+
+
+def preset_of(algorithm: Algorithm, dataset: Dataset) -> dict[str, Any]:
+    """What the algorithm's authors set for these data."""
+    return preset(algorithm.name, dataset.name, task_of(dataset.environment or ""))
 
 
 def _label(variant: Mapping[str, Any]) -> tuple[str, ...]:

@@ -359,13 +359,14 @@ _KEPT_OF_A_RUN = (
 
 
 def store_results(
-    results: Sequence[RunResult], folder: Path, names: Sequence[str] = (SCORE,), every: int | None = None
+    results: Sequence[RunResult], folder: Path | str, names: Sequence[str] = (SCORE,), every: int | None = None
 ) -> None:
     """Keep what a table or a figure needs, small enough for a repository: `gather` reads it like an experiment.
 
     `summary.json` has every run with its settings, state and provenance; `curves.csv` the metrics called `names`,
     where `every` is given only at multiples of it and at the end.
     """
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     experiments: dict[Path, int] = {}
     listed: list[dict[str, Any]] = []

@@ -137,7 +137,7 @@ def agreement(values: Sequence[float], mean: float, std: float, number: int) -> 
     if both is None:
         return "one seed"
     chance = welch(values, mean, std, number)
-    return "no" if not both else "yes" if chance is None or chance >= 1 - CONFIDENCE else f"yes, p = {chance:.2f}"
+    return "no" if not both else "yes" if chance is None or chance >= 1 - CONFIDENCE else f"yes, but p = {chance:.2f}"
 
 
 def mean_over_seeds(values: Float[np.ndarray, " seeds"]) -> Estimate:
