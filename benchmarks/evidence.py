@@ -27,6 +27,7 @@ from claims import CLAIMS, Choice, Result, Stored, read_experiments
 from documents import refresh, tell, with_tables
 from planned import missing, seconds
 
+from score_rl.algorithms.registry import algorithm_names
 from score_rl.drawing import BLUE, ORANGE, new_figure
 from score_rl.experiments.execution import once
 from score_rl.experiments.protocols import METHODS, candidates, ordinary, protocol_of, span
@@ -204,9 +205,26 @@ def readme(stored: Stored, base: Path) -> str:
         f"number links to its file; [docs/results.md]({results}) has the rules, all methods, and verdicts on the",
         "paper's claims.",
         "",
+        others_said(stored),
+        "",
         f"![SCORE beside the paper's]({os.path.relpath(FIGURES / 'score.svg', base)})",
     ]
     return "\n".join([table(headings, rows, (5,)), "", *said])
+
+
+def others_said(stored: Stored) -> str:
+    """Which other methods have been measured, and how far."""
+    number = {a: sum((a, dataset) in stored.results for dataset in paper_datasets()) for a in algorithm_names()}
+    whole = {a for a in number if sum(not r.protocol.shorter for (b, _), r in stored.results.items() if a == b) == 15}
+    parts = {
+        "in full as well": [algorithm_title(a) for a in number if a in whole and a != "score"],
+        "on fewer data sets or more briefly": [
+            f"{algorithm_title(a)} ({n})" for a, n in number.items() if n and a not in whole
+        ],
+        "not yet, with their authors' settings": [algorithm_title(a) for a, n in number.items() if not n],
+    }
+    said = "; ".join(f"{how}: {', '.join(names)}" for how, names in parts.items() if names)
+    return f"The other methods, with the number of data sets: {said}. All of them are tested against transcriptions."
 
 
 def fresh(result: Result, base: Path) -> str:

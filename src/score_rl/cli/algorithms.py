@@ -30,10 +30,11 @@ def algorithms_command(arguments: Sequence[str]) -> int:
     if asked.name is None:
         task = TASKS["halfcheetah"]
         shapes = Shapes(task.observation_dim, task.action_dim)
-        table = Table()
+        table = Table(caption=f"parameters: of all networks, on {task.name}", caption_justify="left")
         for heading in ("name", "method", "what it does", "characteristics"):
             table.add_column(heading, overflow="fold", no_wrap=heading == "name")
-        table.add_column(f"parameters on {task.name}", justify="right")
+        table.columns[-1].min_width = len("policy-constrained,")
+        table.add_column("parameters", justify="right")
         for name in algorithm_names():
             algorithm = get_algorithm(name)
             count = f"{network_parameters(algorithm, shapes):,}"
