@@ -32,13 +32,12 @@ def algorithms_command(arguments: Sequence[str]) -> int:
         shapes = Shapes(task.observation_dim, task.action_dim)
         table = Table(caption=f"parameters: of all networks, on {task.name}", caption_justify="left")
         for heading in ("name", "method", "what it does", "characteristics"):
-            table.add_column(heading, overflow="fold", no_wrap=heading == "name")
-        table.columns[-1].min_width = len("policy-constrained,")
+            table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "characteristics"))
         table.add_column("parameters", justify="right")
         for name in algorithm_names():
             algorithm = get_algorithm(name)
             count = f"{network_parameters(algorithm, shapes):,}"
-            table.add_row(name, algorithm.title, algorithm.summary, ", ".join(algorithm.characteristics), count)
+            table.add_row(name, algorithm.title, algorithm.summary, ",\n".join(algorithm.characteristics), count)
         OUT.print(table)
         return 0
     algorithm = get_algorithm(asked.name)
