@@ -328,14 +328,14 @@ def readme(found: list[Machine]) -> str:
         if part is None:
             continue
         fleet = max(part["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
-        against = ", ".join(
-            f"{fleet['times'][name]:,.1f} times {called}"
-            for name, called in (
-                ("torch-loop-tuned", "a PyTorch loop over critics with fused Adam"),
-                ("torch-batched", "PyTorch with batched critics"),
-            )
-            if name in fleet["times"]
-        )
+        loop = next(n for n in ("torch-loop-tuned", "torch-loop") if n in fleet["times"])
+        called = {
+            "torch-loop": "a PyTorch loop over critics",
+            "torch-loop-tuned": "a PyTorch loop over critics with fused Adam",
+            "torch-batched": "PyTorch with batched critics",
+        }
+        times = {name: fleet["times"][name] for name in (loop, "torch-batched") if name in fleet["times"]}
+        against = ", ".join(f"{number:,.1f} times {called[name]}" for name, number in times.items())
         runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs at once"
         runs += f", {part['precision']} products" if part.get("precision", "float32") != "float32" else ""
         rate, kind = float(fleet["run_steps_per_second"]), "CPU" in machine.name
