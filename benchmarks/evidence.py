@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,17 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import grid
-from claims import CLAIMS, Choice, Result, Stored, read_experiments
+from claims import CLAIMS, Result, Stored
 from documents import refresh, tell, with_tables
+from kept_scores import read
 from planned import missing, seconds
 
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.drawing import BLUE, ORANGE, new_figure
-from score_rl.experiments.execution import once
-from score_rl.experiments.protocols import METHODS, candidates, ordinary, protocol_of, span
+from score_rl.experiments.protocols import METHODS, span
 from score_rl.report.figures import FAINT, INK, performance_profiles, styled
-from score_rl.report.grouping import gather, group, tell_apart, unusual
-from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, paper_table, printed
-from score_rl.report.results import SCORE, Group, RunResult, algorithm_title
+from score_rl.report.paper import SEEDS, Printed, paper_datasets, paper_table, printed
+from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import (
     AGGREGATES,
     Company,
@@ -48,83 +46,9 @@ from score_rl.report.statistics import (
 )
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "figures" / "evidence"
 DOCUMENTS = ("README.md", "docs/results.md")
 NOTHING = "–"
-
-
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-
-def read(folder: Path = RESULTS) -> Stored:
-    """What is stored there, whatever that is by now."""
-    speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
-    runs = gather([folder])
-    found = collect(runs, read_experiments(folder / "experiments"), speeds)
-    alone = [run for run in runs if folder / "experiments" not in run.folder.parents]
-    return replace(found, choices=read_choices(folder, runs, found), variants=read_variants(alone))
-
-
-def read_variants(runs: Sequence[RunResult]) -> list[Result]:
-    """Runs with other settings than the authors'; those chosen from a grid have a table of their own."""
-    mine = [run for run in runs if not ordinary(run) and not run.folder.name.startswith("chosen-")]
-    return [result_of(each) for each in group(tell_apart(mine)) if protocol_of(each).seeds]
-
-
-def read_choices(folder: Path, runs: Sequence[RunResult], stored: Stored) -> list[Choice]:
-    """By the paper's order of data sets."""
-    found = []
-    for path in sorted(folder.glob(f"grid-*/{grid.TABLE}")):
-        request = json.loads(path.with_name("grid.json").read_text())["request"]
-        scores = grid.judged(path)
-        for dataset, setting in grid.choices(path).items():
-            name = paper_dataset(dataset) or dataset
-            mine = [
-                run
-                for run in runs
-                if (run.algorithm, run.dataset, run.steps) == ("score", dataset, request["steps"])
-                and run.folder.name.startswith("chosen-")
-                and (run.config["beta"], run.config["bc_decay"]) == setting
-            ]
-            reported = result_of(group(tell_apart(mine))[0]) if mine else None
-            if setting == grid.COMMON:
-                reported = stored.results.get(("score", name))
-            means = (scores[dataset][setting], scores[dataset].get(grid.COMMON))
-            found.append(Choice(name, *setting, tuple(request["seeds"]), *means, path, reported))
-    return sorted(found, key=lambda choice: paper_datasets().index(choice.dataset))
-
-
-def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = None) -> Stored:
-    """The protocol closest to the paper's for each method and data set, as `main-table --from-stored` has it."""
-    chosen = [groups[0] for groups in candidates(once(runs)).values() if protocol_of(groups[0]).seeds]
-    results = {(each.algorithm, paper_dataset(each.dataset) or ""): result_of(each) for each in chosen}
-    shown = {(run.folder, run.name) for each in chosen for run in each.runs}
-    others: list[Result] = []
-    for each in (each for groups in candidates(runs).values() for each in groups):
-        if protocol_of(each).seeds and not any((run.folder, run.name) in shown for run in each.runs):
-            found = result_of(each)
-            if all(found.scores != other.scores for other in others):  # one experiment's runs serve several
-                others.append(found)
-    return Stored(results, others, experiments or {}, speeds or {})
-
-
-def result_of(group: Group) -> Result:
-    """One cell: a method on a data set, by one protocol."""
-    ended = [run for run in group.finished if run.score is not None]
-    again = [run.judged_again() for run in ended]
-    return Result(
-        algorithm=group.algorithm,
-        dataset=paper_dataset(group.dataset) or group.dataset,
-        data=data_kind(group.dataset),
-        rows=ended[0].data.get("rows"),
-        protocol=protocol_of(group),
-        precision=ended[0].request.get("precision", "float32"),
-        scores=group.final(SCORE).tolist(),
-        fresh=None if None in again else [value for value in again if value is not None],
-        files=tuple(dict.fromkeys(run.folder / "summary.json" for run in ended)),
-        unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0], ended[0].config).items()),
-    )
 
 
 # -- words -----------------------------------------------------------------------------------------------------------

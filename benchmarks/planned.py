@@ -27,11 +27,9 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Job:
-    algorithm: str
-    updates: int
-    seeds: int
-    datasets: tuple[str, ...]
+class Job(Cells):
+    """Cells that lack the same."""
+
     lacks: str
 
     def __str__(self) -> str:

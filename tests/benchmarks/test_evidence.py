@@ -11,6 +11,7 @@ from pathlib import Path
 import claims
 import evidence
 import grid
+import kept_scores
 import numpy as np
 import pytest
 
@@ -78,7 +79,7 @@ def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(evidence, name, value)
     for scores in ([], [90.0, 92.0]):
         monkeypatch.setattr(
-            evidence, "read", lambda scores=scores: evidence.collect(runs("score", "replica:hopper-expert", scores))
+            evidence, "read", lambda scores=scores: kept_scores.collect(runs("score", "replica:hopper-expert", scores))
         )
         assert evidence.main(evidence.Arguments(check=True)) == 1
         assert evidence.main(evidence.Arguments()) == 0
@@ -104,8 +105,8 @@ def test_figures_are_the_same_bytes_again(tmp_path, stored):
 
 @pytest.mark.usefixtures("hastily")
 def test_tables_work_with_nothing_and_with_everything(tmp_path):
-    nothing = evidence.collect([])
-    everything = evidence.collect(complete())
+    nothing = kept_scores.collect([])
+    everything = kept_scores.collect(complete())
     for table in evidence.TABLES.values():
         assert table(nothing, tmp_path)
         assert table(everything, tmp_path)
@@ -175,7 +176,7 @@ def test_what_is_shorter_says_so_in_its_name():
 
 
 def test_everything_else_that_is_stored_is_named(tmp_path):
-    found = evidence.collect(
+    found = kept_scores.collect(
         runs("score", "hopper-medium-recollected", [1, 3], folder="b", request={"precision": "bfloat16"})
         + runs("score", "hopper-medium-recollected", [4, 6], folder="b-float32")
         + runs("score", "replica:hopper-medium", [7, 9], 300_000, folder="day")
@@ -191,9 +192,11 @@ def test_fresh_episodes_belong_to_their_seeds():
     made = runs("score", "hopper-medium-recollected", [1, 2, 3])
     facts = {"seeds": [0, 1, 2], "diverged": [1], "last_policies_100_episodes": [10.0, 30.0]}
     made = [dataclasses.replace(run, data=facts, status="diverged" if run.seed == 1 else "finished") for run in made]
-    found = evidence.collect(made).results["score", "hopper-medium"]
+    found = kept_scores.collect(made).results["score", "hopper-medium"]
     assert (found.scores, found.fresh) == ([1, 3], [10, 30])
-    assert evidence.collect(runs("score", "replica:hopper-medium", [1])).results["score", "hopper-medium"].fresh is None
+    assert (
+        kept_scores.collect(runs("score", "replica:hopper-medium", [1])).results["score", "hopper-medium"].fresh is None
+    )
 
 
 def test_intervals_overlap_or_not():
@@ -208,7 +211,7 @@ def test_intervals_overlap_or_not():
 
 def agree(scores):
     return evidence.agree(
-        evidence.collect(runs("score", "replica:hopper-medium", scores)).results["score", "hopper-medium"]
+        kept_scores.collect(runs("score", "replica:hopper-medium", scores)).results["score", "hopper-medium"]
     )
 
 
@@ -227,7 +230,7 @@ def complete(shift=None, methods=METHODS, datasets=None, steps=MILLION):
 
 
 def overall(**options):
-    return claims.first_overall(evidence.collect(complete(**options))).word
+    return claims.first_overall(kept_scores.collect(complete(**options))).word
 
 
 @pytest.fixture
@@ -250,7 +253,7 @@ def test_first_overall():
     assert overall(methods=("score", "td3-bc"), datasets=paper_datasets()[:14]) == claims.OPEN
     assert overall(methods=("score",)) == claims.OPEN
     shorter = complete(methods=("score", "td3-bc")) + complete({"cql": 50.0}, ("cql",), steps=300_000)
-    verdict = claims.first_overall(evidence.collect(shorter))
+    verdict = claims.first_overall(kept_scores.collect(shorter))
     assert verdict.word == claims.OPEN, "what was trained more briefly decides nothing"
     assert "CQL" in verdict.because.partition("Not compared")[2]
 
@@ -258,7 +261,7 @@ def test_first_overall():
 @pytest.mark.usefixtures("hastily")
 def test_strongest_on_low_and_medium_quality():
     def word(runs):
-        return claims.low_and_medium(evidence.collect(runs)).word
+        return claims.low_and_medium(kept_scores.collect(runs)).word
 
     low = [dataset for dataset in paper_datasets() if not dataset.endswith("expert")]
     high = [dataset for dataset in paper_datasets() if dataset.endswith("expert")]
@@ -276,7 +279,7 @@ def test_strongest_on_low_and_medium_quality():
 @pytest.mark.usefixtures("hastily")
 def test_best_in_all_aggregates():
     def word(runs):
-        return claims.all_aggregates(evidence.collect(runs)).word
+        return claims.all_aggregates(kept_scores.collect(runs)).word
 
     two = ("score", "td3-bc")
     assert word(complete()) == claims.HOLDS, "the paper's own table"
@@ -429,9 +432,9 @@ def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
     )
     other = runs("score", "replica:hopper-expert", [1, 2], folder=str(tmp_path / "chosen-b"), beta=0.5, bc_decay=1.0)
     common = runs("score", "replica:hopper-expert", [85, 85]) + runs("score", "replica:hopper-random", [31, 31])
-    stored = evidence.collect(common)
+    stored = kept_scores.collect(common)
     expert, random = sorted(
-        evidence.read_choices(tmp_path, chosen + other + common, stored), key=lambda choice: choice.dataset
+        kept_scores.read_choices(tmp_path, chosen + other + common, stored), key=lambda choice: choice.dataset
     )
     assert (expert.dataset, expert.beta, expert.bc_decay, expert.seeds) == ("hopper-expert", 0.1, 1.0, (5,))
     assert (expert.chosen, expert.common) == (110.0, 1.0)
@@ -447,8 +450,8 @@ def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
 
 def test_a_choice_that_has_not_been_trained_says_so(tmp_path):
     kept_grid(tmp_path, {("replica:hopper-expert", 0.1, 1.0): 110.0})
-    stored = evidence.collect([])
-    choices = evidence.read_choices(tmp_path, [], stored)
+    stored = kept_scores.collect([])
+    choices = kept_scores.read_choices(tmp_path, [], stored)
     table = evidence.grids(dataclasses.replace(stored, choices=choices), tmp_path)
     assert table.count("not run yet") == 2
 
@@ -457,9 +460,9 @@ def test_other_settings_than_the_authors_are_shown_with_their_names(tmp_path):
     usual = runs("uwac", "hopper-medium-recollected", [40.0, 42.0], dropout_masks="row")
     changed = runs("uwac", "hopper-medium-recollected", [50.0, 60.0], steps=200_000, dropout_masks="pass")
     chosen = runs("score", "replica:hopper-expert", [90.0, 92.0], folder="chosen-beta-0.5", beta=0.5)
-    found = evidence.read_variants([*usual, *changed, *chosen])
+    found = kept_scores.read_variants([*usual, *changed, *chosen])
     assert [(each.unusual, list(each.scores)) for each in found] == [("dropout_masks = pass", [50.0, 60.0])]
-    stored = dataclasses.replace(evidence.collect([*usual, *changed]), variants=found)
+    stored = dataclasses.replace(kept_scores.collect([*usual, *changed]), variants=found)
     assert list(stored.results["uwac", "hopper-medium"].scores) == [40.0, 42.0]
     text = evidence.methods(stored, tmp_path)
     assert "UWAC on hopper-medium (dropout_masks = pass, re-collected, **200 k × 2**, float32): [55.0 ± 5.0]" in text
