@@ -29,7 +29,7 @@ from planned import missing, seconds
 
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.drawing import BLUE, ORANGE, new_figure
-from score_rl.experiments.protocols import METHODS, span
+from score_rl.experiments.protocols import span
 from score_rl.report.figures import FAINT, INK, performance_profiles, styled
 from score_rl.report.paper import SEEDS, Printed, paper_datasets, paper_table, printed
 from score_rl.report.results import algorithm_title
@@ -148,7 +148,9 @@ def others_said(stored: Stored) -> str:
         "not yet, with their authors' settings": [algorithm_title(a) for a, n in number.items() if not n],
     }
     said = "; ".join(f"{how}: {', '.join(names)}" for how, names in parts.items() if names)
-    return f"The other methods, with the number of data sets: {said}. All of them are tested against transcriptions."
+    return (
+        f"Methods besides SCORE, with the number of data sets: {said}. All of them are tested against transcriptions."
+    )
 
 
 def fresh(result: Result, base: Path) -> str:
@@ -176,10 +178,7 @@ def methods(stored: Stored, base: Path) -> str:
     if not rows:
         return "Nothing is stored yet."
     lines = [table(headings, rows, (3, 9))]
-    short = {a: sum((a, dataset) in stored.results for dataset in paper_datasets()) for a in METHODS}
-    absent = [f"{algorithm_title(a)} {number}" for a, number in short.items() if number < len(paper_datasets())]
-    if absent:
-        lines.append(f"Of the paper's methods, data sets of 15 that have run, at any length: {', '.join(absent)}.")
+    lines.append(others_said(stored))
     if stored.variants:
         lines.append(f"With other settings than their authors': {listed(stored.variants, base)}.")
     if stored.others:

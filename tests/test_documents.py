@@ -40,6 +40,8 @@ def test_what_the_documents_link_to_exists(document):
             headings = re.findall(r"^#+ (.*)$", target.read_text(), re.MULTILINE)
             slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
             assert section in slugs, link
+    for name in re.findall(r"`((?:benchmarks|src|tests)/[\w./-]+)`", path.read_text()):
+        assert (CHECKOUT / name).exists(), name
 
 
 def test_from_a_table_of_logs_to_a_judgement(tmp_path, monkeypatch, capsys):

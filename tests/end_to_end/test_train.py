@@ -255,6 +255,8 @@ def test_schedules_of_another_length_than_training_are_named(score, algorithm, s
         assert says in notes[0]
         assert notes[0].endswith(f"--config.{setting} {share}")
     if algorithm == "iql" and steps == 60:
+        with pytest.raises(InputError, match=r"IQL estimates no uncertainty; these do: .*\bscore\b.*\buwac\b"):
+            score_rl.load("out").uncertainty(np.zeros(11), np.zeros(3))
         done = score("train", "--resume", "out", "--steps", 80)
         assert done.code == 0, done.err
         assert "training has 80 updates, so the actor stands still" in done.err

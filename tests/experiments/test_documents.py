@@ -1,4 +1,4 @@
-"""What the documents say of experiments: each name has its command, links lead somewhere, commands parse."""
+"""What the documents say of experiments: each name has its command, and commands parse."""
 
 import re
 import shlex
@@ -14,16 +14,6 @@ from score_rl.experiments.registry import EXPERIMENTS, get_experiment
 CHECKOUT = Path(__file__).parents[2]
 STORED = CHECKOUT / "benchmarks" / "results" / "experiments"
 TEXT = (CHECKOUT / "docs" / "reproduce.md").read_text()
-
-
-@pytest.mark.parametrize("document", ["reproduce.md", "report.md"])
-def test_every_link_leads_to_a_file(document):
-    text = (CHECKOUT / "docs" / document).read_text()
-    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
-    paths = [path for path in re.findall(r"`((?:benchmarks|src)/[\w./-]+)`", text) if "*" not in path]
-    places = [CHECKOUT / "docs" / link for link in links if not link.startswith("http")]
-    places += [CHECKOUT / path for path in paths]
-    assert [str(place) for place in places if not place.exists()] == []
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
