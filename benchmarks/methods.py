@@ -10,10 +10,10 @@ soon as it ends, and again when its last policies have been judged in fresh epis
 replicas. What was interrupted goes on when it is called again; until then what it had reached is kept as a shorter run.
 """
 
-import csv
 import json
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from score_rl.data.catalogue import load_dataset
 from score_rl.data.collect import recollect
 from score_rl.data.replica import KINDS
 from score_rl.errors import Stopped
+from score_rl.report.paper import printed
 
 
 @dataclass(frozen=True)
@@ -48,21 +49,12 @@ class Arguments:
     """Fresh ones that the last policies are judged in at the end; 0 leaves that out."""
     collect: bool = False
     """Only collect the data of the jobs."""
-    paper: Path | None = None
-    """The paper's table (dataset, algorithm, mean, std), to draw its value beside the curves."""
 
 
-def paper_cells(table: Path | None, title: str) -> dict[str, float]:
-    """By the names that data sets have here."""
-    if table is None:
-        return {}
-    with table.open() as file:
-        means = {
-            row["dataset"].removesuffix("-v2"): float(row["mean"])
-            for row in csv.DictReader(file)
-            if row["algorithm"].lower() == title.lower()
-        }
-    return {called(name): mean for name, mean in means.items()}
+def paper_cells(method: str, datasets: Iterable[str]) -> dict[str, float]:
+    """The paper's mean for each of them, where it has one."""
+    found = {name: printed(method, name) for name in datasets}
+    return {name: cell.mean for name, cell in found.items() if cell is not None}
 
 
 def called(name: str) -> str:
@@ -169,17 +161,17 @@ def kept(
     seconds: float | None,
     reached: int | None = None,
 ) -> dict[str, Any]:
-    title = experiment[0].algorithm.title
-    cells = paper_cells(asked.paper, title)
+    method = experiment[0].algorithm
+    cells = paper_cells(method.name, experiment.about["datasets"])
     summary = summarise(experiment, episodes, reached) | {
-        "what": f"{title}, last policy, normalised score in percent",
-        "paper": {name: mean for name, mean in cells.items() if name in experiment.about["datasets"]},
+        "what": f"{method.title}, last policy, normalised score in percent",
+        "paper": cells,
         "seconds_of_the_last_call": seconds,
     }
     folder = asked.out / "results" / spelled(job)
-    names = ("evaluation/score", *(f"train/{name}" for name in experiment[0].algorithm.headline))
+    names = ("evaluation/score", *(f"train/{name}" for name in method.headline))
     keep(experiment, summary, folder, names, reached)
-    draw(folder, title, tuple((n, n.split("/")[1]) for n in names), cells)
+    draw(folder, method.title, tuple((n, n.split("/")[1]) for n in names), cells)
     return summary
 
 

@@ -23,6 +23,13 @@ def test_what_a_job_trains_on():
     assert methods.called("hopper-medium-replay") == "replica:hopper-medium-replay"
 
 
+def test_the_paper_calls_pbrl_what_has_priors_here():
+    hopper = ("hopper-medium-recollected", "replica:hopper-expert", "replica:hopper-full-replay")
+    assert methods.paper_cells("pbrl-prior", hopper) == {hopper[0]: 81.6, hopper[1]: 110.4}
+    assert methods.paper_cells("pbrl", hopper[:1]) == {hopper[0]: 75.3}
+    assert methods.paper_cells("iql", hopper) == {}
+
+
 @pytest.mark.slow
 def test_a_job_is_kept_and_read_by_the_report(tmp_path):
     asked = methods.Arguments(
