@@ -1,14 +1,17 @@
-"""An ensemble of critics on many rows: the kernels of `nets/layers.py` and `nets/streamed.py` in turns.
+"""An ensemble of critics on many rows: the kernels of `nets/layers.py` and `nets/streamed.py` in turns, or those of
+`nets/passes.py` and what the compiler makes of many passes with dropout.
 
     python benchmarks/critics.py                                        alone, the shapes of CQL, PBRL and SAC-N
     python benchmarks/critics.py --ways layers streamed streamed:stored=True,sum_outputs=128,sums=64/8/3/264
     python benchmarks/critics.py --shapes --methods cql:9 pbrl-prior:2  whole updates of fleets of so many runs
+    python benchmarks/critics.py --shapes --methods uwac:2 --ways compiler passes passes:values=64/4/264
 
 A way is the name of a module and, after a colon, fields of its shape of work that differ from the default; a `Work` of
-`streamed` is written rows/warps/stages/together. Alone, a call is the gradient by the parameters (`grad`), by the
-input (`input`) or the output (`value`), and is compared with the plain network's in float32; with `--trace` the time of
-each kernel is listed too. Without a GPU the kernels run in Pallas's interpreter, which tells whether they work and
-nothing about their speed.
+`streamed` is written rows/warps/stages/together, one of `passes` rows/warps/together. `compiler` stands for no kernels
+for passes. Alone, for which there are `layers` and `streamed`, a call is the gradient by the parameters (`grad`), by
+the input (`input`) or the output (`value`), and is compared with the plain network's in float32; with `--trace` the
+time of each kernel is listed too. Without a GPU the kernels run in Pallas's interpreter, which tells whether they work
+and nothing about their speed.
 """
 
 import ast
@@ -32,12 +35,14 @@ from rich.console import Console
 from timing import ACTION, OBSERVATION, Clock, Engine, Results, TakesTurns, in_turns, median
 
 import score_rl.fleet.program as fleet_program
+from score_rl.nets import passes
 from score_rl.nets.layers import Tiles, tiles_for
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from score_rl.nets.streamed import Stream, Work
 
 Mode = Literal["grad", "input", "value"]
+OF_PASSES = ("passes", "compiler")  # ways to do many passes with dropout
 CONSOLE = Console(highlight=False)
 
 
@@ -75,12 +80,16 @@ def chosen(way: str, runs: int) -> Arithmetic:
     """The arithmetic that a way stands for."""
     interpret = jax.default_backend() != "gpu"
     name, _, fields = way.partition(":")
-    if name not in ("layers", "streamed"):
-        raise SystemExit(f"a way is layers or streamed, not {name!r}")
+    if name not in ("layers", "streamed", *OF_PASSES):
+        raise SystemExit(f"a way is layers, streamed, passes or compiler, not {name!r}")
+    work: Callable[..., Any] = passes.Work if name == "passes" else Work
     given: dict[str, Any] = {}
     for field in filter(None, fields.split(",")):
         key, _, value = field.partition("=")
-        given[key] = Work(*map(int, value.split("/"))) if "/" in value else ast.literal_eval(value)
+        given[key] = work(*map(int, value.split("/"))) if "/" in value else ast.literal_eval(value)
+    if name in OF_PASSES:
+        shape = passes.Passes(**{"runs": runs, "interpret": interpret} | given) if name == "passes" else None
+        return Arithmetic("bfloat16", passes=shape)
     tiles: Tiles = tiles_for(runs)._replace(interpret=interpret, **(given if name == "layers" else {}))
     # Of few rows too, for which fleets do not choose them.
     streamed = Stream(**{"runs": runs, "least": 1, "interpret": interpret} | given) if name == "streamed" else None
@@ -163,7 +172,7 @@ def _durations(folder: Path) -> dict[str, float]:
 
 @contextmanager
 def fleets_with(way: str) -> Iterator[None]:
-    """Programs made inside take a way's kernels where the usual choice has those of `layers`."""
+    """Programs made inside take a way's kernels where the usual choice has kernels."""
     usual = fleet_program.arithmetic_for
 
     def instead(precision: Any, device: jax.Device, runs: int) -> Arithmetic:
@@ -171,6 +180,8 @@ def fleets_with(way: str) -> Iterator[None]:
         if own.layers is None:
             return own
         other = chosen(way, runs)
+        if way.partition(":")[0] in OF_PASSES:
+            return own._replace(passes=other.passes)
         return own._replace(layers=other.layers, streamed=other.streamed)
 
     fleet_program.arithmetic_for = instead

@@ -23,11 +23,13 @@ from jax.experimental import topologies
 from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding, use_abstract_mesh
 
 from score_rl.fleet.program import arithmetic_for
+from score_rl.nets.dropout import hidden_of, many_passes
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import arithmetic
 
 GIGA = 1_000_000_000
 KIBIBYTE = 1024
+ACTION = 6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +79,10 @@ GPUS = {
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """Critics of one fleet and an actor: their gradients, and those of the least value by the action."""
+    """Critics of one fleet and an actor: their gradients, and those of the least value by the action.
+
+    With passes: the mean and variance over them, and the gradient of the mean by the action.
+    """
 
     what: str
     runs: int
@@ -85,6 +90,7 @@ class Program:
     rows: int
     inputs: int
     hidden: tuple[int, ...] = (256, 256)
+    passes: int = 0  # with dropout
 
     def __str__(self) -> str:
         return f"{self.what}, {self.runs} runs, {self.inputs} inputs"
@@ -99,6 +105,8 @@ def programs() -> list[Program]:
         *found,
         Program("PBRL", 2, 10, 5_120, 23, (256,) * 3),
         Program("SAC-N with 500 critics", 2, 500, 256, 14, (256,) * 3),
+        Program("UWAC", 2, 2, 2_560, 23, passes=100),
+        Program("UWAC with narrow critics", 1, 2, 256, 14, (64, 64), passes=7),
         Program("narrow critics", 5, 5, 256, 23, (64, 64)),
         Program("wide critics", 5, 5, 256, 23, (512, 512)),
     ]
@@ -120,7 +128,7 @@ def lowered(gpu: Gpu, device: Any, program: Program) -> Any:
 
     sizes = (program.inputs, *program.hidden)
     critics = jax.eval_shape(lambda: Perceptron.init(jax.random.key(0), (*sizes, 1), members=program.members))
-    actor = jax.eval_shape(lambda: Perceptron.init(jax.random.key(0), (*sizes, 6)))
+    actor = jax.eval_shape(lambda: Perceptron.init(jax.random.key(0), (*sizes, ACTION)))
     rows = jax.ShapeDtypeStruct((program.rows, program.inputs), jnp.float32)
 
     def gradients(critics: Perceptron, actor: Perceptron, rows: jax.Array) -> tuple[Any, ...]:
@@ -130,10 +138,20 @@ def lowered(gpu: Gpu, device: Any, program: Program) -> Any:
             jax.grad(lambda actor: (actor.vectors(rows) ** 2).sum())(actor),
         )
 
+    def statistics(critics: Perceptron, actor: Perceptron, rows: jax.Array) -> tuple[Any, ...]:
+        observations, actions = rows[:, :-ACTION], rows[None, :, -ACTION:]
+
+        def of_actions(actions: jax.Array) -> tuple[jax.Array, jax.Array]:
+            hidden = hidden_of(critics, observations, actions)
+            return many_passes(critics, hidden, jax.random.key(0), 0.1, "row", program.passes)
+
+        return of_actions(actions), jax.grad(lambda actions: of_actions(actions)[0].sum())(actions)
+
+    function = statistics if program.passes else gradients
     mesh = AbstractMesh((1,), ("device",), abstract_device=AbstractDevice(gpu.name, None, "gpu"))
     like_it: Any = SimpleNamespace(platform="gpu", compute_capability=gpu.capability)
     with arithmetic(arithmetic_for("bfloat16", like_it, program.runs)), use_abstract_mesh(mesh):
-        traced = jax.jit(jax.vmap(gradients)).trace(*map(of_all_runs, (critics, actor, rows)))
+        traced = jax.jit(jax.vmap(function)).trace(*map(of_all_runs, (critics, actor, rows)))
         return traced.lower(lowering_platforms=("cuda",))
 
 

@@ -7,6 +7,7 @@ import jax
 import pytest
 
 import score_rl.fleet.program as fleet_program
+from score_rl.nets import passes
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.precision import Arithmetic
 from score_rl.nets.streamed import Work
@@ -36,7 +37,11 @@ def test_a_way_is_a_choice_of_arithmetic():
     streamed = critics.chosen("streamed:down=128/8/1/132,down_units=64", 9).streamed
     assert streamed is not None
     assert (streamed.runs, streamed.down, streamed.down_units) == (9, Work(128, 8, 1, 132), 64)
-    with pytest.raises(SystemExit, match="layers or streamed"):
+    shape = critics.chosen("passes:values=64/4/264", 2).passes
+    assert shape is not None
+    assert (shape.runs, shape.values) == (2, passes.Work(64, 4, 264))
+    assert critics.chosen("compiler", 2).passes is None
+    with pytest.raises(SystemExit, match="a way is layers, streamed, passes or compiler"):
         critics.chosen("plain", 9)
 
 
@@ -48,4 +53,8 @@ def test_fleets_take_the_way_and_then_the_usual_again(monkeypatch):
     assert inside.streamed is not None
     assert inside.streamed.runs == 3
     assert inside.multiple == 16
+    with critics.fleets_with("passes"):
+        inside = fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3)
+    assert inside.passes is not None
+    assert inside.layers is usual.layers
     assert fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3) is usual

@@ -10,6 +10,8 @@ import pytest
 from score_rl.algorithms import bear, uwac
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.nets.dropout import dropout
+from score_rl.nets.passes import Passes, Work
+from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.parity import numpy_reference as ref
 from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, start
 from tests.parity.test_bcq import decode, vae_arrays, vae_loss
@@ -161,6 +163,29 @@ def test_updates_agree_in_float64(options):
             assert difference(arrays(base.critics, i), reference.critics[i]) < 1e-8
             assert difference(arrays(base.target_critics, i), reference.target_critics[i]) < 1e-8
         assert difference(before, reference.actor) > 1e-4
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1])
+def test_an_update_whose_passes_are_kernels(rate):
+    """Without dropout it is the same update; with it, the weight is one of the same distribution."""
+    options = SMALL | {"hidden": (64, 64), "mmd_samples": 2, "warmup_steps": 0, "passes": 50}
+    config = uwac.Config(**options, dropout=rate)
+    state = uwac.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
+    s, a, r, s2, terminal = (np.float32(x) for x in next(iter(ref.batches(1, SIZE, OBSERVATIONS, ACTIONS))))
+    batch, small = Batch(s, a, r, s2, terminal, jnp.arange(SIZE)), Work(64, 4, 2)
+    plain = Arithmetic("bfloat16", emulated=True)
+    results = []
+    for chosen in (plain, plain._replace(passes=Passes(values=small, slopes=small, interpret=True))):
+        with arithmetic(chosen):
+            results.append(jax.jit(lambda *given: uwac.update(config, *given, 0))(state, batch, jax.random.key(1)))
+    (one, metrics), (other, other_metrics) = results
+    tolerance = 0.01 if rate else 1e-3
+    for name in ("weight", "actor_weight", "critic_loss", "q_target"):
+        np.testing.assert_allclose(metrics[name], other_metrics[name], rtol=10 * tolerance, atol=tolerance)
+    if rate:
+        assert metrics["q_target"] != other_metrics["q_target"], "other masks"
+    else:
+        assert difference(arrays(one.bear.actor), arrays(other.bear.actor)) < 1e-4
 
 
 def test_dropout_keeps_the_mean_and_the_rate():

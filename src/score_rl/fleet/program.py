@@ -21,6 +21,7 @@ from score_rl.fleet.spec import Run
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import tiles_for
 from score_rl.nets.padded import FORMS
+from score_rl.nets.passes import Passes
 from score_rl.nets.precision import Arithmetic, Precision, arithmetic, chosen_arithmetic
 from score_rl.nets.streamed import Stream
 
@@ -210,8 +211,8 @@ def arithmetic_for(precision: Precision, device: jax.Device, runs: int) -> Arith
     memory = kernel_memory(device)
     if precision == "float32" or not memory:
         return Arithmetic(precision, multiple=ALIGNED_WIDTH)
-    streamed = Stream(runs) if is_hopper(device) else None
-    return Arithmetic(precision, Kernels(runs, memory), tiles_for(runs), streamed, multiple=ALIGNED_WIDTH)
+    streamed, passes = (Stream(runs), Passes(runs)) if is_hopper(device) else (None, None)
+    return Arithmetic(precision, Kernels(runs, memory), tiles_for(runs), streamed, passes, multiple=ALIGNED_WIDTH)
 
 
 class FleetProgram:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from score_rl.nets.fused import Kernels
 from score_rl.nets.layers import Tiles
 from score_rl.nets.padded import Forms
+from score_rl.nets.passes import Passes
 from score_rl.nets.streamed import Stream
 
 Precision = Literal["float32", "bfloat16"]
@@ -29,6 +30,7 @@ class Arithmetic(NamedTuple):
     kernels: Kernels | None = None  # where the kernels of `fused` are to be used, and in which shape
     layers: Tiles | None = None  # the same for the kernels of `layers`
     streamed: Stream | None = None  # the same for those of `streamed`, which go first where they fit and rows are many
+    passes: Passes | None = None  # the same for the kernels of `passes`: many passes with dropout
     multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
     padded: Forms | None = None  # the forms of `padded` that networks take: for CPUs that multiply bfloat16
     emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some
