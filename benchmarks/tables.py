@@ -275,22 +275,25 @@ def finished(found: list[Machine]) -> str:
 
 
 def critics(found: list[Machine]) -> str:
-    """The two kernels for many rows, as they are by default; what else was tried is in the file."""
+    """Newer kernels and what they took the place of, as they are by default; what else was tried is in the file."""
     rows = []
     for machine in found:
         for what, part in (machine.of("critics") or {}).items():
-            older, newer = part["layers"], part["streamed"]
+            before, now = ("compiler", "passes") if "passes" in part else ("layers", "streamed")
+            older, newer = part[before], part[now]
             rows.append(
                 [
                     machine.name,
                     _spelled_out(what),
+                    "the compiler" if before == "compiler" else f"`{before}`",
                     f"{older['microseconds']:,.0f}",
+                    f"`{now}`",
                     f"{newer['microseconds']:,.0f}",
                     f"{newer['ratio']:.2f} ×",
                     f"{newer['distance']:.1%}" if "distance" in newer else "-",
                 ]
             )
-    headings = ["machine", "what", "`layers`, µs", "`streamed`, µs", "as fast", "distance"]
+    headings = ["machine", "what", "before", "µs", "newer", "µs", "as fast", "distance"]
     return table(headings, rows) + f"\n\n{measured_by(found, 'critics')}"
 
 
