@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from score_rl.algorithms.algorithm import cycle
+from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.envs import available_cores
@@ -23,7 +23,7 @@ from score_rl.fleet.stage_program import StageProgram
 from score_rl.fleet.store import provenance
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
-WINDOW = (2_000, 20)  # updates that a call does, on a GPU and on a CPU: far more than a call costs
+WINDOW, WINDOW_ON_CPU = 2_000, 20  # updates that a call does: far more than a call costs
 
 
 @cache
@@ -50,6 +50,12 @@ def made_up_runs(algorithm: str, number: int, settings: Mapping[str, Any] | None
         eval_episodes=1, log_every=2,
     )  # fmt: skip
     return expand_runs(spec, get_algorithm(algorithm), [made_up_data()])
+
+
+def window_of(algorithm: Algorithm, config: Any, platform: str) -> int:
+    """Updates of a call: whole cycles, and fewer where one update stands for many."""
+    whole, wanted = cycle(algorithm, config), WINDOW_ON_CPU if platform == "cpu" else WINDOW
+    return whole * max(1, wanted // (whole * algorithm.counts_as))
 
 
 class TakesTurns(Protocol):
@@ -79,8 +85,7 @@ class Engine:
         self.precision = choose_precision(get_algorithm(algorithm), precision)
         self.name, self.runs, self._seconds = name or f"{algorithm} × {runs}", runs, seconds
         self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=self.precision)
-        whole = cycle(self.program.algorithm, self.program.runs[0].config)
-        self.window = whole * max(1, WINDOW[jax.default_backend() == "cpu"] // whole)
+        self.window = window_of(self.program.algorithm, self.program.runs[0].config, jax.default_backend())
         self.program.compile(self.window)
         self._state: Any = None
         self._step, self._windows = 0, 1

@@ -8,6 +8,7 @@ import speed
 import speed_fleet
 import timing
 
+from score_rl.algorithms.registry import get_algorithm
 from score_rl.fleet.program import pack_rows
 
 
@@ -33,6 +34,15 @@ def test_methods_are_merged_into_one_file(measure):
 
 def test_a_part_begins_nothing_after_its_limit(measure):
     assert measure(speed.measure_methods, methods=("bc",), limit=-1.0) == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "on_cpu", "on_gpu"), [("score", 20, 2_000), ("mopo", 1_000, 2_000), ("morel", 1, 2)]
+)
+def test_a_call_is_of_whole_cycles_and_of_few_updates_where_one_stands_for_many(method, on_cpu, on_gpu):
+    algorithm = get_algorithm(method)
+    windows = [timing.window_of(algorithm, algorithm.Config(), platform) for platform in ("cpu", "gpu")]
+    assert windows == [on_cpu, on_gpu]
 
 
 @pytest.mark.slow
