@@ -21,7 +21,6 @@ The temperature moves first, then the critics, then the actor on the moved criti
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -30,7 +29,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
-from score_rl.nets.actor_critic import values, values_of_many
+from score_rl.nets.actor_critic import values
 from score_rl.nets.initialisation import rlkit_start
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
@@ -112,17 +111,16 @@ def draw(config: Config, batch: Batch, key: PRNGKeyArray) -> Draws:
 
 def judge(
     config: Config,
-    evaluate: Callable[[Perceptron, Array, Array], Array],
     critics: Perceptron,
     priors: Perceptron | None,
     observations: Float[Array, "batch observation"],
-    actions: Float[Array, "*samples batch action"],
-) -> Float[Array, "members *samples batch"]:
-    """Q_i(s, a), its prior included; `evaluate` is `values` or `values_of_many`."""
-    q = evaluate(critics, observations, actions)
+    actions: Float[Array, "batch action"],
+) -> Float[Array, "members batch"]:
+    """Q_i(s, a), its prior included."""
+    q = values(critics, observations, actions)
     if priors is None:
         return q
-    return q + config.prior_scale * jax.lax.stop_gradient(evaluate(priors, observations, actions))
+    return q + config.prior_scale * jax.lax.stop_gradient(values(priors, observations, actions))
 
 
 def disagreement(q: Float[Array, "members ..."]) -> Float[Array, "..."]:
@@ -144,16 +142,18 @@ def critic_loss(
     network, rows = state.soft.network, batch.rewards.size
     next_actions = policy(network, batch.next_observations).sample(draws.there)
     targets = (state.target_critics, state.target_priors)
-    next_q = judge(config, values, *targets, batch.next_observations, next_actions)
+    next_q = judge(config, *targets, batch.next_observations, next_actions)
     pessimistic = next_q - config.beta_in * disagreement(next_q)[None]
     y = stop(batch.rewards[None] + config.discount * (1 - batch.terminals)[None] * pessimistic)
-    q = judge(config, values, critics, state.priors, batch.observations, batch.actions)
-    losses = ((q - y) ** 2).mean(axis=1)
 
-    # Both kinds of actions in one go: the states s and s' below one another, n actions in each.
+    # All that the critics are asked in one go, first (s, a), then n actions in every s and every s'.
     states = jnp.concatenate([batch.observations, batch.next_observations])
     actions = stop(policy(network, states).sample(draws.ood))
-    q_ood = judge(config, values_of_many, critics, state.priors, states, actions)
+    asked = jnp.concatenate([batch.observations, jnp.tile(states, (config.ood_actions, 1))])
+    answers = jnp.concatenate([batch.actions, actions.reshape(-1, actions.shape[-1])])
+    both = judge(config, critics, state.priors, asked, answers)
+    q, q_ood = both[:, :rows], both[:, rows:].reshape(-1, *actions.shape[:2])
+    losses = ((q - y) ** 2).mean(axis=1)
     beta = beta_ood(config, state)
     betas = jnp.concatenate([jnp.full(rows, beta), jnp.full(rows, config.beta_next)]).astype(q.dtype)
     u_ood = disagreement(q_ood)
@@ -194,7 +194,7 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
     soft, actor_metrics = improve(
         soft,
         soft.temperature,
-        lambda actions: judge(config, values, critics, state.priors, batch.observations, actions).min(axis=0),
+        lambda actions: judge(config, critics, state.priors, batch.observations, actions).min(axis=0),
         batch.observations,
         draws.here,
         config.actor_learning_rate,
@@ -233,7 +233,7 @@ def uncertainty(
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
     """u(s, a), in units of the reward."""
-    return disagreement(judge(config, values, state.critics, state.priors, observations, actions))
+    return disagreement(judge(config, state.critics, state.priors, observations, actions))
 
 
 ALGORITHM = Algorithm(
