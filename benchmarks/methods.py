@@ -7,14 +7,18 @@ A job is METHOD:UPDATES:SEEDS:DATA, where METHOD may have settings after it (td3
 soon as it ends, and again when its last policies have been judged in fresh episodes. DATA is `table` (all fifteen),
 `medium` (the three), or names with + between them. Medium data are collected anew with the policies inside D4RL's
 *_medium-v2.hdf5, which the folder of the sources holds, whole or as excerpts; random data are uniform; all others are
-replicas. What was interrupted goes on when it is called again; until then what it had reached is kept as a shorter run.
+replicas; those of later jobs are collected while the first one trains. What was interrupted goes on when it is called
+again; until then what it had reached is kept as a shorter run.
 """
 
 import json
 import re
+import subprocess
+import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +105,29 @@ def collect(asked: Arguments) -> None:
         load_dataset(source(name, asked.sources, asked.out, asked.transitions), transitions=asked.transitions)
 
 
+@contextmanager
+def collected_ahead(asked: Arguments) -> Iterator[Callable[[], None]]:
+    """The first job's data are there; another process collects what the others need while the first one trains. What
+    comes out waits for it."""
+    collect(replace(asked, jobs=asked.jobs[:1]))
+    if not asked.jobs[1:]:
+        yield lambda: None
+        return
+    command = [sys.executable, __file__, "--sources", str(asked.sources), "--out", str(asked.out), "--collect"]
+    command += ["--transitions", str(asked.transitions)] if asked.transitions else []
+    process = subprocess.Popen([*command, "--jobs", *asked.jobs[1:]])
+
+    def wait() -> None:
+        if process.wait():
+            raise SystemExit("the data of the other jobs could not be collected; what was said of it is above")
+
+    try:
+        yield wait
+    finally:
+        process.terminate()
+        process.wait()
+
+
 def run(asked: Arguments, job: str) -> tuple[score_rl.Experiment, float]:
     """The job's experiment, and how long this call took for it."""
     method, steps, seeds, data = job.split(":")
@@ -127,19 +154,22 @@ def main(asked: Arguments) -> None:
     if asked.collect:
         collect(asked)
         return
-    for job in asked.jobs:
-        if time.perf_counter() - began > asked.seconds:
-            print(f"no time left for {job}", flush=True)
-            continue
-        try:
-            experiment, seconds = run(asked, job)
-        except Stopped as stopped:
-            keep_what_was_reached(asked, job)
-            raise SystemExit(f"{job}: {stopped}") from None
-        for episodes in dict.fromkeys((0, asked.episodes)):
-            summary = kept(asked, job, experiment, episodes, seconds)
-        shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}
-        print(f"{job}: {json.dumps(shown)} in {seconds:.0f} s", flush=True)
+    with collected_ahead(asked) as wait:
+        for number, job in enumerate(asked.jobs):
+            if time.perf_counter() - began > asked.seconds:
+                print(f"no time left for {job}", flush=True)
+                continue
+            if number:
+                wait()
+            try:
+                experiment, seconds = run(asked, job)
+            except Stopped as stopped:
+                keep_what_was_reached(asked, job)
+                raise SystemExit(f"{job}: {stopped}") from None
+            for episodes in dict.fromkeys((0, asked.episodes)):
+                summary = kept(asked, job, experiment, episodes, seconds)
+            shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}
+            print(f"{job}: {json.dumps(shown)} in {seconds:.0f} s", flush=True)
 
 
 def keep_what_was_reached(asked: Arguments, job: str) -> None:

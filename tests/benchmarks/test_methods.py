@@ -1,6 +1,7 @@
 """Methods trained on the paper's data sets, kept, and found again."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import methods
@@ -54,6 +55,21 @@ def test_data_can_be_collected_before_anything_is_trained(tmp_path, monkeypatch)
     recorded = sorted(path.name for path in (tmp_path / "cache").rglob("*.hdf5"))
     assert len(recorded) == 2
     assert not any((tmp_path / "out").iterdir())
+
+
+def test_data_of_later_jobs_are_collected_while_the_first_trains(tmp_path, monkeypatch, capfd):
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("SCORE_RL_CACHE", str(cache))
+    jobs = ("bc:40:1:hopper-random", "bc:40:1:hopper-expert", "iql:40:1:hopper-expert")
+    asked = methods.Arguments(tmp_path, tmp_path / "out", jobs, transitions=1_000)
+    with methods.collected_ahead(asked) as wait:
+        assert len(list(cache.rglob("*random*.hdf5"))) == 1
+        wait()
+        assert len(list(cache.rglob("*expert*.hdf5"))) == 1
+    missing = replace(asked, jobs=("bc:40:1:hopper-random", "bc:40:1:hopper-medium"))
+    with methods.collected_ahead(missing) as wait, pytest.raises(SystemExit, match="could not be collected"):
+        wait()  # there is no hopper_medium-v2.hdf5
+    assert "hopper_medium-v2.hdf5" in capfd.readouterr().err
 
 
 def test_what_was_stopped_is_kept_as_the_shorter_run_it_was(tmp_path, monkeypatch):
