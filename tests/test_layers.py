@@ -10,17 +10,18 @@ import score_rl
 SOURCE = Path(score_rl.__file__).parent
 MAY_USE = {
     "errors": set(),
+    "versions": set(),
     "envs": {"errors"},
     "nets": {"errors"},
-    "data": {"errors", "envs"},
+    "data": {"errors", "versions", "envs"},
     "algorithms": {"errors", "nets", "data", "envs"},
     "judge": {"errors", "envs", "data", "algorithms", "nets"},
-    "fleet": {"errors", "envs", "data", "nets", "algorithms", "judge"},
+    "fleet": {"errors", "versions", "envs", "data", "nets", "algorithms", "judge"},
     "drawing": {"errors"},
     "report": {"errors", "envs", "algorithms", "fleet", "drawing"},
     "experiments": {"errors", "envs", "data", "nets", "algorithms", "judge", "fleet", "drawing", "report"},
     "theory": {"errors", "drawing"},
-    "cli": {"errors", "data", "algorithms", "judge", "fleet", "report", "experiments", "theory", "envs"},
+    "cli": {"errors", "versions", "data", "algorithms", "judge", "fleet", "report", "experiments", "theory", "envs"},
     "__init__": {"errors", "data", "fleet"},
 }
 

@@ -49,9 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(USAGE.format(commands=rows))
         raise SystemExit(0 if arguments else 2)
     if arguments[0] == "--version":
-        from importlib.metadata import version
+        from score_rl.versions import version_of
 
-        print(version("score-rl"))
+        print(version_of("score-rl"))
         raise SystemExit(0)
     try:
         if arguments[0] not in COMMANDS:

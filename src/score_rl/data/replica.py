@@ -20,6 +20,7 @@ from score_rl.data.progress import row_progress
 from score_rl.data.recording import collect
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name
+from score_rl.versions import version_of
 
 RECIPE_FORMAT = 1  # raise it when the same recipe would give other rows
 KINDS = ("random", "medium", "medium-replay", "medium-expert", "expert")
@@ -105,10 +106,8 @@ def holds_recipe(path: Path, recipe: Mapping[str, Any]) -> bool:
 
 def library_versions() -> dict[str, str]:
     """What recorded the rows: another MuJoCo or BLAS may round otherwise, and chaos does the rest."""
-    from importlib.metadata import version
-
     names = ("score-rl", "mujoco", "gymnasium", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return {"python": platform.python_version(), **{name: version_of(name) for name in names}}
 
 
 def unit_bounds(task: str) -> tuple[np.ndarray, np.ndarray]:

@@ -19,7 +19,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -27,6 +26,7 @@ import numpy as np
 
 from score_rl.errors import InputError
 from score_rl.fleet.checkpoint import write_whole
+from score_rl.versions import version_of
 
 FORMAT = 1
 COLUMNS = ("run", "step", "name", "value")
@@ -80,19 +80,8 @@ def provenance() -> dict[str, Any]:
 
     from score_rl.fleet.compilation import processor
 
-    packages = (
-        "score-rl",
-        "jax",
-        "jaxlib",
-        "equinox",
-        "optax",
-        "numpy",
-        "mujoco",
-        "gymnasium",
-        "h5py",
-        "safetensors",
-    )
-    versions = {package: _version(package) for package in packages}
+    packages = ("score-rl", "jax", "jaxlib", "equinox", "optax", "numpy", "mujoco", "gymnasium", "h5py", "safetensors")
+    versions = {package: version_of(package) for package in packages}
     devices = jax.local_devices()
     return {
         "code": _code_version(),
@@ -103,13 +92,6 @@ def provenance() -> dict[str, Any]:
         "processor": processor(),
         "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:  # run from its source without an installation
-        return "not installed"
 
 
 CODE_VERSION = "SCORE_RL_CODE_VERSION"  # what to store as the code's version, where a copy's git cannot say
@@ -130,7 +112,7 @@ def _code_version() -> str:
                 return commit.stdout.strip() + (" with uncommitted changes" if changed.stdout.strip() else "")
     except (OSError, subprocess.TimeoutExpired):
         pass  # no git on this machine
-    return _version("score-rl")
+    return version_of("score-rl")
 
 
 class Folder:
