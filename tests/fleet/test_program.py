@@ -86,7 +86,7 @@ def test_cycles_written_out_are_the_same_cycles(monkeypatch):
 
     monkeypatch.setattr(jax.lax, "scan", watched)
     for written_out in (1, 2):
-        monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", written_out)
+        monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", 2 * written_out + 1)  # in updates, two to a cycle
         program = FleetProgram(runs, precision="bfloat16")
         kernels = Kernels(2, always=How(rows=32, units=64, interpret=True))
         program.arithmetic = program.arithmetic._replace(kernels=kernels, padded=None)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
-from score_rl.nets.actor_critic import values
+from score_rl.nets.actor_critic import least_value, values
 from score_rl.nets.initialisation import rlkit_start
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
@@ -110,7 +110,7 @@ def update(
     soft, actor_metrics = improve(
         tuned,
         state.soft.temperature,
-        lambda actions: values(state.critics, batch.observations, actions).min(axis=0),
+        lambda actions: least_value(state.critics, batch.observations, actions),
         batch.observations,
         draws.here,
         config.actor_learning_rate,

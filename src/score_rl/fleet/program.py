@@ -28,7 +28,7 @@ from score_rl.nets.streamed import Stream
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
-WRITTEN_OUT = 2  # cycles in the loop's body of a fleet whose kernels take weights in bfloat16
+WRITTEN_OUT = 5  # updates at most in the loop's body of a fleet whose kernels take weights in bfloat16
 
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
@@ -164,7 +164,8 @@ def train_window(
         # Drawing for many updates at once: small work that would otherwise be a dozen launches in each.
         # At the body's beginning weights are read to be rounded; further on, Adam's step writes both forms at once.
         kernels = chosen_arithmetic().kernels
-        written_out = WRITTEN_OUT if kernels and kernels.runs > 1 and len(steps) % WRITTEN_OUT == 0 else 1
+        most = WRITTEN_OUT // turns if kernels and kernels.runs > 1 else 1
+        written_out = max(n for n in range(1, max(1, most) + 1) if len(steps) % n == 0)
         return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps), unroll=written_out)
 
     def cycles(state: Any, first: Int[Array, ""], number: int) -> tuple[Any, Metrics]:

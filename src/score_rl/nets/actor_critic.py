@@ -1,13 +1,14 @@
 """What actors and critics compute, the same in every method that has them."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
-from score_rl.nets.precision import product
+from score_rl.nets.precision import product, rounded
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -22,6 +23,49 @@ def values(
 ) -> Float[Array, "members batch"]:
     """Q_i(s, a) of every critic."""
     return critics.scalars(jnp.concatenate([observations, actions], axis=-1))
+
+
+def least_value(
+    critics: Perceptron,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a) of critics that are held fixed, as an actor's loss has it.
+
+    In every row one critic is the least, and the slope is its alone. Where there are more critics than rows, going back
+    through one network for each row is less work than through all of them.
+    """
+    critics, inputs = jax.lax.stop_gradient(critics), jnp.concatenate([observations, actions], axis=-1)
+    if critics.weights[0].shape[0] <= inputs.shape[0]:
+        return critics.scalars(inputs).min(axis=0)
+    return _least(critics, inputs)
+
+
+@jax.custom_vjp
+def _least(critics: Perceptron, inputs: Float[Array, "batch input"]) -> Float[Array, " batch"]:
+    return critics.scalars(inputs).min(axis=0)
+
+
+def _least_forward(critics: Perceptron, inputs: Float[Array, "batch input"]) -> tuple[Array, Any]:
+    q = critics.scalars(inputs)
+    return q.min(axis=0), (critics, inputs, q.argmin(axis=0))
+
+
+def _least_backward(saved: Any, slope: Float[Array, " batch"]) -> tuple[Any, Float[Array, "batch input"]]:
+    critics, inputs, which = saved
+    weights, biases = ([leaf[which] for leaf in leaves] for leaves in (map(rounded, critics.weights), critics.biases))
+    hidden, active = inputs, []
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        total = product("bi,bio->bo", hidden, weight) + bias
+        active.append(total > 0)
+        hidden = jax.nn.relu(total)
+    slopes = slope[:, None] * weights[-1][..., 0].astype(slope.dtype)
+    for weight, on in zip(weights[-2::-1], active[::-1], strict=True):
+        slopes = product("bo,bio->bi", jnp.where(on, slopes, 0), weight)
+    return jax.tree.map(jnp.zeros_like, critics), slopes  # nobody asks for the first: `least_value` holds them fixed
+
+
+_least.defvjp(_least_forward, _least_backward)
 
 
 def member(critics: Perceptron, number: int) -> Perceptron:

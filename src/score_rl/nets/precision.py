@@ -61,6 +61,11 @@ def product(equation: str, x: Float[Array, "..."], weight: Float[Array, "..."]) 
     return _rounded(equation, x, weight)
 
 
+def rounded(x: Float[Array, "..."]) -> Float[Array, "..."]:
+    """As it goes into products: what is used often is rounded once."""
+    return x if chosen_arithmetic().precision == "float32" else _round(x)
+
+
 def _round(x: Array) -> Array:
     if chosen_arithmetic().emulated:
         return jax.lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
