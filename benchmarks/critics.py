@@ -3,7 +3,7 @@
 
     python benchmarks/critics.py                                        alone, the shapes of CQL, PBRL and SAC-N
     python benchmarks/critics.py --ways layers streamed streamed:stored=True,sum_outputs=128,sums=64/8/3/264
-    python benchmarks/critics.py --shapes --methods cql:9 pbrl-prior:2  whole updates of fleets of so many runs
+    python benchmarks/critics.py --shapes --methods cql:9 sac-n,critics=500:2   whole updates of fleets of so many runs
     python benchmarks/critics.py --shapes --methods uwac:2 --ways compiler passes passes:values=64/4/264
 
 A way is the name of a module and, after a colon, fields of its shape of work that differ from the default; a `Work` of
@@ -31,6 +31,7 @@ import jax
 import jax.numpy as jnp
 import tyro
 from jaxtyping import Array
+from methods import with_settings
 from rich.console import Console
 from timing import ACTION, OBSERVATION, Clock, Engine, Results, TakesTurns, in_turns, median
 
@@ -57,7 +58,7 @@ class Arguments:
     hidden: tuple[int, ...] = (256, 256, 256)
     """Hidden widths, alone."""
     methods: tuple[str, ...] = ()
-    """METHOD:RUNS of which whole updates are timed."""
+    """METHOD:RUNS of which whole updates are timed; METHOD may have settings after it (sac-n,critics=500:2)."""
     rounds: int = 5
     """How often all take their turn; the median counts."""
     seconds: float = 1.0
@@ -192,8 +193,9 @@ def fleets_with(way: str) -> Iterator[None]:
 
 
 def _whole(way: str, method: str, runs: int, asked: Arguments) -> Engine:
+    algorithm, settings = with_settings(method)
     with fleets_with(way):
-        return Engine(method, runs, asked.seconds, name=way)
+        return Engine(algorithm, runs, asked.seconds, settings, name=way)
 
 
 def _compare(

@@ -27,6 +27,7 @@ CASES = [  # tiles, hidden widths, inputs, rows
     (SMALL, (64,), 5, ROWS),
     (SMALL, (64, 64), 63, ROWS),  # the widest input whose first layer is not stored
     (SMALL, (64, 64), 64, ROWS),
+    (SMALL._replace(columns=0), (64, 64, 64), INPUTS, ROWS),  # stored although it is narrow
     (SMALL, (64, 128), 16, 1),
     (SMALL._replace(units=128), (128, 64, 128), INPUTS, ROWS),
     (SMALL._replace(units=128), (192, 64, 64, 64), 65, 65),
@@ -121,4 +122,4 @@ def test_they_can_be_lowered_for_gpus(tiles, members, rows, inputs):
     lowered = lowered_for_gpus(kernels(tiles), members, rows, inputs)
     # A narrow input: two forward, one back, two gradients of weights, by the first weight and by the input. A wide one:
     # three forward, two back and by the input, three gradients of weights.
-    assert lowered.count("triton") == (7 if inputs < layers.MOST_COLUMNS else 9)
+    assert lowered.count("triton") == (7 if inputs < tiles.columns else 9)

@@ -34,7 +34,8 @@ from score_rl.nets.launching import In, Out, launch, summed
 DTYPE = jnp.bfloat16
 WIDTH = 64  # what a width is a multiple of, and the most of a sum that is loaded at once
 MOST_INPUTS = 128  # of a tile of a weight's gradient: 256 by 256 sums are more than the registers hold
-MOST_COLUMNS = 64  # of an input, a column of ones among them, from which the first layer is computed again and again
+FIRST_STEP = 32  # the same where the first layer is computed: it needs registers too
+FIRST_UNITS = 64  # of a tile of the first layer's slope, for the same reason
 FEWEST_STEPS = 4  # of a sum over rows in one program: what it reads should outweigh the share it writes
 RESIDENT = 264  # programs that an H200 works on at once: two for each multiprocessor
 
@@ -47,6 +48,7 @@ class Tiles(NamedTuple):
     warps: int = 8
     stages: int = 3  # of the pipeline: how many steps' loads are under way at once
     programs: int = 1  # wanted for a run's sum over rows
+    columns: int = 64  # of an input, with its ones, up to which the first layer is not stored but computed again
     interpret: bool = False
 
 
@@ -65,9 +67,9 @@ def fits(weights: tuple[Array, ...]) -> bool:
 # -- inside the kernels ----------------------------------------------------------------------------------------------
 
 
-def _sum_of_steps(length: int, product: Callable[[Any], Array]) -> Array:
+def _sum_of_steps(length: int, product: Callable[[Any], Array], most: int = WIDTH) -> Array:
     """Σ of products over parts of a dimension; a loop, so that loads are under way while products are done."""
-    step = min(WIDTH, length)
+    step = min(most, length)
     if length == step:
         return product(pl.ds(0, step))
     total = jnp.zeros(jax.eval_shape(product, pl.ds(0, step)).shape, jnp.float32)
@@ -93,7 +95,8 @@ def _layer_kernel(first: bool, last: bool, *refs: Any) -> None:
         below = _relu(plt.dot(x, w1_ref[:, part])).astype(DTYPE) if first else x_ref[:, part]
         return plt.dot(below, w_ref[part, :])
 
-    hidden = _relu(_sum_of_steps(w_ref.shape[0], product) + b_ref[...][None, :])
+    total = _sum_of_steps(w_ref.shape[0], product, FIRST_STEP if first else WIDTH)
+    hidden = _relu(total + b_ref[...][None, :])
     out_ref, q_ref, *kept = rest if last else (None, None, *rest)
     if kept:
         kept[0][...] = hidden.astype(DTYPE)
@@ -158,9 +161,12 @@ def _weight_kernel(first: bool, last: bool, *refs: Any) -> None:
     def product(part: Any) -> Array:
         above, below = above_ref[part, :], below_ref[part, :]
         slope = _where_active(above, rest[0][part][:, None]) if last else above
-        return plt.dot(_relu(plt.dot(below, w1)).astype(DTYPE) if first else below, slope, trans_a=True)
+        if not first:
+            return plt.dot(below, slope, trans_a=True)
+        # Transposed as it comes: from one product into the next without leaving the registers.
+        return plt.dot(_relu(plt.dot(w1, below, trans_a=True, trans_b=True)).astype(DTYPE), slope)
 
-    total = _sum_of_steps(above_ref.shape[0], product)
+    total = _sum_of_steps(above_ref.shape[0], product, FIRST_STEP if first else WIDTH)
     share_ref[...] = (total * rest[1][...][None, :] if last else total).astype(share_ref.dtype)
 
 
@@ -242,8 +248,8 @@ class _Back(NamedTuple):
     units: int
 
 
-def _back(tiles: Tiles, slope: Slope, weight: Array) -> _Back:
-    (members, width, fan_out), units = weight.shape, _tile(weight.shape[1], tiles.units)
+def _back(tiles: Tiles, slope: Slope, weight: Array, most: int | None = None) -> _Back:
+    (members, width, fan_out), units = weight.shape, _tile(weight.shape[1], min(tiles.units, most or tiles.units))
     if isinstance(slope, _Last):
         weight = (weight * slope.w[:, None, :]).astype(DTYPE)
     above = slope.hidden if isinstance(slope, _Last) else slope
@@ -270,7 +276,8 @@ def _first_layer(
     tiles: Tiles, slope: Slope, weight: Array, first: _First
 ) -> tuple[Float[Array, "members columns width"], Float[Array, "rows columns"]]:
     """The gradients by the first layer's weight, its bias a row of it, and by the input."""
-    way, (members, columns, width), rows = _back(tiles, slope, weight), first.weight.shape, first.x.shape[0]
+    way, (members, columns, width) = _back(tiles, slope, weight, FIRST_UNITS), first.weight.shape
+    rows = first.x.shape[0]
     ins = [*way.ins, (first.x, pl.BlockSpec((tiles.rows, columns), lambda u, r, m: (r, 0)))]
     ins.append((first.weight, pl.BlockSpec((None, columns, way.units), lambda u, r, m: (m, 0, u))))
     some_rows = pl.BlockSpec((None, None, way.units, columns), lambda u, r, m: (r, m, u, 0))
@@ -336,7 +343,7 @@ def _columns(inputs: int) -> int:
 def _prepare(tiles: Tiles, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> _Prepared:
     (rows, inputs), more_rows = x.shape, -x.shape[0] % tiles.rows
     hidden, first = [weight.astype(DTYPE) for weight in weights[1:-1]], weights[0]
-    narrow = hidden and inputs < MOST_COLUMNS
+    narrow = hidden and inputs < tiles.columns
     if narrow:
         x, first = jnp.concatenate([x, jnp.ones((rows, 1))], axis=1), jnp.concatenate([first, biases[0][:, None]], 1)
     more = _columns(first.shape[1]) - first.shape[1]
