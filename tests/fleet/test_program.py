@@ -11,9 +11,10 @@ import numpy as np
 from score_rl.algorithms.algorithm import Shapes
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.treatment import fit_treatment
-from score_rl.fleet.program import FleetProgram, draw_batch, pack_rows
+from score_rl.fleet.program import FleetProgram, _written_out, draw_batch, pack_rows
 from score_rl.fleet.spec import ExperimentSpec, expand_runs, group_fleets
 from score_rl.nets.fused import How, Kernels
+from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.fleet.conftest import recording
 
 SMALL = {"hidden": ((32, 32),), "batch_size": (32,)}
@@ -86,7 +87,7 @@ def test_cycles_written_out_are_the_same_cycles(monkeypatch):
 
     monkeypatch.setattr(jax.lax, "scan", watched)
     for written_out in (1, 2):
-        monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", 2 * written_out + 1)  # in updates, two to a cycle
+        monkeypatch.setattr("score_rl.fleet.program.WRITTEN_OUT", written_out)
         program = FleetProgram(runs, precision="bfloat16")
         kernels = Kernels(2, always=How(rows=32, units=64, interpret=True))
         program.arithmetic = program.arithmetic._replace(kernels=kernels, padded=None)
@@ -94,6 +95,21 @@ def test_cycles_written_out_are_the_same_cycles(monkeypatch):
         assert max(seen) == written_out
     assert relative(*states) < 1e-4
     assert int(states[0].step[0]) == 8
+
+
+def test_a_loop_holds_more_cycles_where_much_is_held_and_as_many_as_divide(monkeypatch):
+    monkeypatch.setattr("score_rl.fleet.program.LARGE", 1_000)
+    little, much = ({"weight": jnp.zeros(number)} for number in (100, 150))  # 800 and 1,200 bytes in two runs
+
+    def cycles(state, number, turns, runs=2):
+        with arithmetic(Arithmetic("bfloat16", Kernels(runs))):
+            return _written_out(state, jnp.zeros((number, turns), jnp.int32))
+
+    assert [cycles(little, number, 1) for number in (1, 4, 25)] == [1, 2, 1]
+    assert [cycles(much, number, 1) for number in (1, 4, 25, 26, 30)] == [1, 4, 5, 2, 5]
+    assert [cycles(much, number, 2) for number in (1, 4, 10)] == [1, 2, 2]
+    assert cycles(much, 25, 1, runs=1) == 1
+    assert _written_out(much, jnp.zeros((25, 1), jnp.int32)) == 1  # no kernels
 
 
 def test_sampling_reaches_every_row_of_its_own_data_set_and_no_other():

@@ -28,7 +28,8 @@ from score_rl.nets.streamed import Stream
 RUNS = "runs"  # the mesh axis
 ALIGNED_WIDTH = 64  # of hidden layers on a GPU
 DRAWN_TOGETHER = 32  # updates whose batches are drawn in one go
-WRITTEN_OUT = 5  # updates at most in the loop's body of a fleet whose kernels take weights in bfloat16
+WRITTEN_OUT = 2  # cycles in the loop's body of a fleet whose kernels take weights in bfloat16
+LARGE, WRITTEN_OUT_IF_LARGE = 1_000_000_000, 5  # the same for a fleet whose state has so many bytes
 
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
@@ -162,11 +163,7 @@ def train_window(
 
     def block(state: Any, steps: Int[Array, "cycles turns"]) -> tuple[Any, Float[Array, "cycles metrics"]]:
         # Drawing for many updates at once: small work that would otherwise be a dozen launches in each.
-        # At the body's beginning weights are read to be rounded; further on, Adam's step writes both forms at once.
-        kernels = chosen_arithmetic().kernels
-        most = WRITTEN_OUT // turns if kernels and kernels.runs > 1 else 1
-        written_out = max(n for n in range(1, max(1, most) + 1) if len(steps) % n == 0)
-        return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps), unroll=written_out)
+        return jax.lax.scan(one_cycle, state, jax.vmap(jax.vmap(drawn_for))(steps), unroll=_written_out(state, steps))
 
     def cycles(state: Any, first: Int[Array, ""], number: int) -> tuple[Any, Metrics]:
         together = max(n for n in range(1, DRAWN_TOGETHER // turns + 2) if number // turns % n == 0)
@@ -187,6 +184,17 @@ def train_window(
 
     state, metrics = jax.lax.scan(refreshed, state, start + every * jnp.arange(updates // every))
     return state, {name: values.mean() for name, values in metrics.items()}
+
+
+def _written_out(state: Any, steps: Int[Array, "cycles turns"]) -> int:
+    """How many cycles a loop's body holds. At its beginning weights are read to be rounded; further on, Adam's step
+    writes both forms at once. That is worth more the more weights there are, and a longer body compiles longer."""
+    kernels, (cycles, turns) = chosen_arithmetic().kernels, steps.shape
+    if kernels is None or kernels.runs == 1:
+        return 1
+    held = kernels.runs * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    most = WRITTEN_OUT if held < LARGE else max(WRITTEN_OUT, WRITTEN_OUT_IF_LARGE // turns)
+    return max(number for number in range(1, most + 1) if cycles % number == 0)
 
 
 def _without_axis(function: Callable[..., Any], in_axes: tuple[int | None, ...]) -> Callable[..., Any]:
