@@ -274,18 +274,23 @@ def finished(found: list[Machine]) -> str:
     return table(headings, rows) + (f"\n\nMeasured: code {codes}." if done else "\n\nNot measured yet.")
 
 
+# Kernels and what came after them, and how a table calls the ones whose names do not say it.
+SUCCESSIONS = (("compiler", "passes"), ("layers:columns=0", "layers"), ("layers", "streamed"))
+CALLED = {"compiler": "the compiler", "layers:columns=0": "`layers`, the first one stored"}
+
+
 def critics(found: list[Machine]) -> str:
     """Newer kernels and what they took the place of, as they are by default; what else was tried is in the file."""
     rows = []
     for machine in found:
         for what, part in (machine.of("critics") or {}).items():
-            before, now = ("compiler", "passes") if "passes" in part else ("layers", "streamed")
+            before, now = next(pair for pair in SUCCESSIONS if all(way in part for way in pair))
             older, newer = part[before], part[now]
             rows.append(
                 [
                     machine.name,
                     _spelled_out(what),
-                    "the compiler" if before == "compiler" else f"`{before}`",
+                    CALLED.get(before, f"`{before}`"),
                     f"{older['microseconds']:,.0f}",
                     f"`{now}`",
                     f"{newer['microseconds']:,.0f}",
@@ -301,8 +306,9 @@ def _spelled_out(what: str) -> str:
     """`9/2/7936 grad` is a gradient of 9 runs with 2 critics on 7,936 rows, `cql:9 update` an update of 9 runs."""
     subject, mode = what.split()
     if mode == "update":
-        method, _, number = subject.partition(":")
-        return f"an update of {get_algorithm(method).title}, {number} runs"
+        method, _, number = subject.rpartition(":")
+        name, _, settings = method.partition(",")
+        return ", ".join(filter(None, [f"an update of {get_algorithm(name).title}", settings, f"{number} runs"]))
     runs, members, height = map(int, subject.split("/"))
     names = {"grad": "gradient by the parameters", "input": "gradient by the input", "value": "values"}
     return f"{names[mode]}, {runs} runs, {members} critics, {height:,} rows"

@@ -53,6 +53,17 @@ def test_a_model_based_method_is_timed_in_whole_cycles():
     assert fleet.turn() > 0
 
 
+def test_rollouts_in_an_untrained_model_are_as_long_as_in_a_trained_one():
+    small = {
+        "models": 2, "dynamics_hidden": (8, 8), "reward_hidden": (8, 8), "hidden": (8, 8), "paths": 4, "horizon": 6,
+        "fisher_iterations": 2,
+    }  # fmt: skip
+    fleet = timing.Engine("morel", 1, 0.1, small)
+    fleet.turn()
+    _, metrics = fleet.program.advance(fleet._state, fleet._step, fleet.window)
+    assert metrics["model_steps"].tolist() == [6.0]
+
+
 @pytest.mark.slow
 def test_training_keeps_a_share_of_its_speed(measure):
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "updates": 20, "eval_every": 10}
