@@ -89,7 +89,8 @@ class Engine:
         self.name, self.runs, self._seconds = name or f"{algorithm} × {runs}", runs, seconds
         settings = AS_TRAINED.get(algorithm, {}) | dict(settings or {})
         self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=self.precision)
-        self.window = window_of(self.program.algorithm, self.program.runs[0].config, jax.default_backend())
+        wanted = window_of(self.program.algorithm, self.program.runs[0].config, jax.default_backend())
+        self.window = self.program.piece(wanted)  # as training cuts it, where that takes long
         self.program.compile(self.window)
         self._state: Any = None
         self._step, self._windows = 0, 1
