@@ -33,9 +33,9 @@ from score_rl.nets.launching import In, Out, launch, summed
 
 DTYPE = jnp.bfloat16
 WIDTH = 64  # what a width is a multiple of, and the most of a sum that is loaded at once
-MOST_INPUTS = 128  # of a tile of a weight's gradient: 256 by 256 sums are more than the registers hold
-FIRST_STEP = 32  # the same where the first layer is computed: it needs registers too
+FIRST_STEP = 32  # of a sum, loaded at once where the first layer is computed as well: it needs registers too
 FIRST_UNITS = 64  # of a tile of the first layer's slope, for the same reason
+MOST_INPUTS = 128  # of a tile of a weight's gradient: 256 by 256 sums are more than the registers hold
 FEWEST_STEPS = 4  # of a sum over rows in one program: what it reads should outweigh the share it writes
 RESIDENT = 264  # programs that an H200 works on at once: two for each multiprocessor
 
