@@ -116,6 +116,7 @@ def test_trainings_that_ended_say_how_long_they_took(tmp_path):
     kept(tmp_path, "older", None)
     kept(tmp_path, "other", 1_000.0, method="cql")
     kept(tmp_path, "stopped", 1_000.0, steps_asked_for=240_000)
+    kept(tmp_path, "trial", 1_000.0, settings={"bc_decay": [1.0]})
     (found,) = stored.trainings("score", tmp_path)
     assert (found.folder, found.machine, found.runs, found.evaluations, found.minutes) == ("one", "NVIDIA Y", 4, 2, 2.0)
     summary = tmp_path / "one" / "summary.json"
