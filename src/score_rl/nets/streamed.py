@@ -45,7 +45,7 @@ class Stream(NamedTuple):
     """The shape of all kernels' work."""
 
     runs: int = 1  # on the device, among which its multiprocessors are shared
-    least: int = 2_048  # rows. An H200's time with `layers` is 0.96 of this for 256, 1.13 for 5,120, 1.23 for 7,936
+    least: int = 2_048  # rows. An H200's time with `layers` is 0.96 of this for 256, 1.13 for 5,376 and for 7,936
     first: Work = Work(128, 8, 2, 132)  # the first two layers
     forward: Work = Work(64, 8, 2, 132)
     pull: Work = Work(64, 8, 2, 132)
