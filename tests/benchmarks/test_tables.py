@@ -125,3 +125,9 @@ def test_trainings_that_ended_say_how_long_they_took(tmp_path):
     summary.write_text(json.dumps(mixed))
     with pytest.raises(ValueError, match="one pace was expected"):
         stored.trainings("score", tmp_path)
+
+
+def test_what_was_timed_is_spelled_out():
+    assert tables._spelled_out("2/500/256 value") == "values, 2 runs, 500 critics, 256 rows"
+    assert tables._spelled_out("cql:9 update") == "an update of CQL, 9 runs"
+    assert tables._spelled_out("sac-n,critics=500:2 update") == "an update of SAC-N, critics=500, 2 runs"

@@ -6,7 +6,7 @@ import pytest
 from score_rl.algorithms import sac_n
 from score_rl.algorithms.presets import preset
 from tests.parity.numpy_reference import Adam, arrays, follow, gradient, smallest
-from tests.parity.soft_reference import SoftReference, all_q, largest_difference, q_of, sample, train_both
+from tests.parity.soft_reference import SIZE, SoftReference, all_q, largest_difference, q_of, sample, train_both
 
 
 class Reference:
@@ -40,7 +40,15 @@ class Reference:
 SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
 
 
-@pytest.mark.parametrize("options", [{}, {"discount": 0.9, "tau": 0.1, "actor_learning_rate": 0.01}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"discount": 0.9, "tau": 0.1, "actor_learning_rate": 0.01},
+        {"critics": SIZE + 1},  # more than rows: the actor's slope goes through the least of them alone
+    ],
+    ids=str,
+)
 def test_updates_agree(options):
     with jax.enable_x64(True):
         assert largest_difference(*train_both(sac_n, Reference, sac_n.Config(**(SMALL | options)))) < 1e-8

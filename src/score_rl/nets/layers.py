@@ -81,7 +81,7 @@ def _where_active(hidden: Array, value: Array) -> Array:
 
 
 def _relu(total: Array) -> Array:
-    return jnp.maximum(total, 0)
+    return jnp.maximum(total, 0).astype(DTYPE)
 
 
 def _layer_kernel(first: bool, last: bool, *refs: Any) -> None:
@@ -92,11 +92,11 @@ def _layer_kernel(first: bool, last: bool, *refs: Any) -> None:
     w_ref, b_ref, *rest = rest
 
     def product(part: Any) -> Array:
-        below = _relu(plt.dot(x, w1_ref[:, part])).astype(DTYPE) if first else x_ref[:, part]
+        below = _relu(plt.dot(x, w1_ref[:, part])) if first else x_ref[:, part]
         return plt.dot(below, w_ref[part, :])
 
     total = _sum_of_steps(w_ref.shape[0], product, FIRST_STEP if first else WIDTH)
-    hidden = _relu(total + b_ref[...][None, :])
+    hidden = jnp.maximum(total + b_ref[...][None, :], 0)
     out_ref, q_ref, *kept = rest if last else (None, None, *rest)
     if kept:
         kept[0][...] = hidden.astype(DTYPE)
@@ -164,7 +164,7 @@ def _weight_kernel(first: bool, last: bool, *refs: Any) -> None:
         if not first:
             return plt.dot(below, slope, trans_a=True)
         # Transposed as it comes: from one product into the next without leaving the registers.
-        return plt.dot(_relu(plt.dot(w1, below, trans_a=True, trans_b=True)).astype(DTYPE), slope)
+        return plt.dot(_relu(plt.dot(w1, below, trans_a=True, trans_b=True)), slope)
 
     total = _sum_of_steps(above_ref.shape[0], product, FIRST_STEP if first else WIDTH)
     share_ref[...] = (total * rest[1][...][None, :] if last else total).astype(share_ref.dtype)
@@ -389,10 +389,10 @@ def _outputs_backward(tiles: Tiles, saved: Any, dq: Float[Array, "members rows"]
     d_lowest = _weight_gradient(tiles, below[0], slope)
     if isinstance(below[0], _First):
         d_first, dx = _first_layer(tiles, slope, given.weights[0], below[0])
-        d_weights[:0], d_biases[:0] = [d_first[:, :inputs], d_lowest], [d_first[:, inputs]]
+        d_weights, d_biases = [d_first[:, :inputs], d_lowest, *d_weights], [d_first[:, inputs], *d_biases]
     else:
         # Whichever of these gradients nobody asked for, the compiler leaves out.
-        d_weights[:0], dx = [d_lowest[:, :inputs]], _by_input(tiles, slope, given.weights[0])
+        d_weights, dx = [d_lowest[:, :inputs], *d_weights], _by_input(tiles, slope, given.weights[0])
     return tuple(d_weights), tuple(d_biases), dx[:number, :inputs]
 
 
