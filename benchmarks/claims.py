@@ -21,6 +21,8 @@ from score_rl.report.statistics import AGGREGATES, Estimate, aggregates, overlap
 HOLDS, FAILS, PART, OPEN = "holds", "does not hold", "in part", "not enough data yet"
 FEWEST = 3  # data sets that two methods must share before their means are compared
 HIGH = "-expert"  # medium-expert and expert: high quality; the other nine sets are of low and medium quality
+NARROW = ("-medium", "-expert")  # recorded by one policy or two, unlike random actions and all that was replayed
+COLLAPSE = 0.5  # a run has collapsed whose last evaluations are below this share of its best one
 SPEEDUP = 3.1
 CALLED = {"median": "median", "iqm": "interquartile mean", "mean": "mean", "optimality_gap": "gap to 100"}
 
@@ -53,6 +55,22 @@ class Choice:
     common: float | None  # the same of the common setting; none where a run diverged
     file: Path
     result: Result | None = None  # on the reported seeds
+    means: Mapping[Any, float] = field(default_factory=dict)  # of each (β, γ_bc), as `chosen`
+
+
+class Ending(NamedTuple):
+    """How a training of SCORE in the paper's length ended, and how high it had been."""
+
+    dataset: str  # by the paper's name
+    beta: float
+    bc_decay: float
+    best: float  # evaluation
+    last: float  # mean of the last evaluations
+    file: Path
+
+    @property
+    def collapsed(self) -> bool:
+        return self.last < COLLAPSE * self.best
 
 
 @dataclass(frozen=True)
@@ -65,6 +83,7 @@ class Stored:
     speeds: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)  # files of benchmarks/results/speed
     choices: Sequence[Choice] = ()  # of SCORE's grids
     variants: Sequence[Result] = ()  # with other settings than the authors', and in no experiment
+    endings: Sequence[Ending] = ()  # of every training of SCORE in the paper's length
 
     def whole(self, algorithm: str) -> dict[str, Result]:
         """Its data sets with the paper's number of updates and at least two seeds, in the paper's order."""
@@ -74,6 +93,17 @@ class Stored:
             for dataset, result in mine.items()
             if result is not None and result.protocol.updates >= PAPER_STEPS and result.protocol.seeds > 1
         }
+
+    @property
+    def chosen(self) -> dict[str, Result]:
+        """SCORE on the data sets for which a grid chose a setting that was then reported in full."""
+        found = {choice.dataset: choice.result for choice in self.choices}
+        return {d: result for d, result in found.items() if result is not None and not result.protocol.shorter}
+
+    def with_choices(self) -> dict[str, Result]:
+        """SCORE with the chosen setting where there is one, with the common setting elsewhere; empty without any."""
+        common = self.whole("score")
+        return {d: self.chosen.get(d, result) for d, result in common.items()} if self.chosen else {}
 
 
 class Verdict(NamedTuple):
@@ -111,6 +141,9 @@ def below(one: Estimate, other: Estimate) -> bool:
 # -- SCORE among the methods -----------------------------------------------------------------------------------------
 
 
+Results = Mapping[str, Result]  # by data set
+
+
 class Comparison(NamedTuple):
     """Means over the data sets that both have, with rliable's 95 % intervals."""
 
@@ -129,9 +162,8 @@ class Comparison(NamedTuple):
         )
 
 
-def compare(stored: Stored, algorithm: str, among: Sequence[str]) -> Comparison | None:
+def compare(ours: Results, theirs: Results, algorithm: str, among: Sequence[str]) -> Comparison | None:
     """SCORE beside a method on what both have of these data sets; None where that is too little."""
-    ours, theirs = stored.whole("score"), stored.whole(algorithm)
     shared = [dataset for dataset in among if dataset in ours and dataset in theirs]
     if len(shared) < FEWEST:
         return None
@@ -146,14 +178,26 @@ def compare(stored: Stored, algorithm: str, among: Sequence[str]) -> Comparison 
     return Comparison(algorithm, shared, found["score"]["mean"], found[algorithm]["mean"])
 
 
-def comparisons(stored: Stored, among: Sequence[str]) -> dict[str, Comparison]:
-    found = {algorithm: compare(stored, algorithm, among) for algorithm in METHODS if algorithm != "score"}
+def comparisons(stored: Stored, among: Sequence[str], ours: Results | None = None) -> dict[str, Comparison]:
+    """With every other method of the paper; SCORE has the common setting unless `ours` is given."""
+    mine = stored.whole("score") if ours is None else ours
+    found = {a: compare(mine, stored.whole(a), a, among) for a in METHODS if a != "score"}
     return {algorithm: one for algorithm, one in found.items() if one is not None}
+
+
+def _chosen_said(stored: Stored, numbers: Callable[[Results], str]) -> str:
+    """The same numbers with chosen settings, where a grid chose some: for comparison, they decide nothing."""
+    ours = stored.with_choices()
+    return f". With settings chosen on {len(stored.chosen)} of the 15: {numbers(ours)}" if ours else ""
 
 
 def _files(stored: Stored, algorithms: Sequence[str]) -> tuple[Path, ...]:
     named = [file for a in algorithms for result in stored.whole(a).values() for file in result.files]
     return tuple(dict.fromkeys(named))
+
+
+def _chosen_files(stored: Stored) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys(file for result in stored.chosen.values() for file in result.files))
 
 
 def _coverage(stored: Stored) -> str:
@@ -167,8 +211,13 @@ def first_overall(stored: Stored) -> Verdict:
     files = _files(stored, ["score", *(found or METHODS[1:])])
     if not found:
         return Verdict(OPEN, _coverage(stored), files)
-    because = f"mean over shared data sets: {'; '.join(map(str, found.values()))}{_missing(found)}"
-    return Verdict(_among_all(found, every), because, files)
+
+    def leads(compared: Mapping[str, Comparison]) -> str:
+        return "; ".join(map(str, compared.values()))
+
+    chosen = _chosen_said(stored, lambda ours: leads(comparisons(stored, every, ours)))
+    because = f"mean over shared data sets: {leads(found)}{chosen}{_missing(found)}"
+    return Verdict(_among_all(found, every), because, files + _chosen_files(stored))
 
 
 def _among_all(found: Mapping[str, Comparison], among: Sequence[str]) -> str:
@@ -209,12 +258,19 @@ def all_aggregates(stored: Stored) -> Verdict:
         parts.append(0.0 if lost else 0.5 if behind else 1.0)
         numbers.append(f"{CALLED[name]} {said(ours)} against {algorithm_title(best)}'s {said(theirs[best])}")
     missing = [algorithm_title(a) for a in METHODS if a not in whole]
-    because = "; ".join(numbers) + (f". Not on all 15: {', '.join(missing)}" if missing else "")
+    because = "; ".join(numbers) + _chosen_said(stored, _four)
+    because += f". Not on all 15: {', '.join(missing)}" if missing else ""
+    files += _chosen_files(stored)
     if 0.0 in parts:
         return Verdict(FAILS, because, files)
     if 0.5 in parts:
         return Verdict(PART, because, files)
     return Verdict(OPEN if missing else HOLDS, because, files)
+
+
+def _four(ours: Results) -> str:
+    found = aggregates({"score": score_matrix("score", {d: result.scores for d, result in ours.items()})})["score"]
+    return ", ".join(f"{CALLED[name]} {said(found[name])}" for name in AGGREGATES)
 
 
 def low_and_medium(stored: Stored) -> Verdict:
@@ -226,12 +282,17 @@ def low_and_medium(stored: Stored) -> Verdict:
     files = _files(stored, ["score", *(on_low or METHODS[1:])])
     if not on_low:
         return Verdict(OPEN, _coverage(stored), files)
-    parts = [
-        f"lead over {algorithm_title(a)} {one.lead:+.1f} on {len(one.datasets)} of low and medium quality"
-        + (f", {on_high[a].lead:+.1f} on {len(on_high[a].datasets)} of high" if a in on_high else "")
-        for a, one in on_low.items()
-    ]
-    return Verdict(_among_all(on_low, low), "; ".join(parts) + _missing(on_low), files)
+
+    def leads(on_low: Mapping[str, Comparison], on_high: Mapping[str, Comparison]) -> str:
+        return "; ".join(
+            f"lead over {algorithm_title(a)} {one.lead:+.1f} on {len(one.datasets)} of low and medium quality"
+            + (f", {on_high[a].lead:+.1f} on {len(on_high[a].datasets)} of high" if a in on_high else "")
+            for a, one in on_low.items()
+        )
+
+    chosen = _chosen_said(stored, lambda ours: leads(*(comparisons(stored, among, ours) for among in (low, high))))
+    because = leads(on_low, on_high) + chosen + _missing(on_low)
+    return Verdict(_among_all(on_low, low), because, files + _chosen_files(stored))
 
 
 # -- speed -----------------------------------------------------------------------------------------------------------
@@ -319,7 +380,31 @@ def decay(stored: Stored) -> Verdict:
             fast, usual = scores
             parts.append(1.0 if below(fast, usual) else 0.5 if fast.value < usual.value else 0.0)
             numbers.append(f"{dataset}: {said(fast)} against {said(usual)} with 0.98")
-    return _swept(parts, numbers, length, files)
+    swept = [f"{length}. {'; '.join(numbers)}"] if numbers else []
+    more, ended, named = _ended(stored)
+    if ended:
+        swept.append(f"{rounded(PAPER_STEPS)} updates, runs that collapsed. {'; '.join(ended)}")
+    if not swept:
+        return Verdict(OPEN, "no such sweep is stored", files)
+    return Verdict(together(parts + more), ". ".join(swept), files + named)
+
+
+def _ended(stored: Stored) -> tuple[list[float], list[str], tuple[Path, ...]]:
+    """Of trainings in the paper's length on narrow data: how many collapsed with γ_bc 0.96 and with 0.98, by β."""
+    parts, numbers, files = [], [], []
+    for dataset in (name for name in paper_datasets() if name.endswith(NARROW)):
+        mine = [ending for ending in stored.endings if ending.dataset == dataset]
+        said_of = []
+        for beta in sorted({ending.beta for ending in mine if ending.bc_decay == 0.96}):
+            fast, usual = ([e for e in mine if (e.beta, e.bc_decay) == (beta, bc_decay)] for bc_decay in (0.96, 0.98))
+            fallen, also = (sum(ending.collapsed for ending in runs) for runs in (fast, usual))
+            parts.append(0.0 if not fallen else 1.0 if fallen == len(fast) and not also else 0.5)
+            beside = f" ({also} of {len(usual)} with 0.98)" if usual else ""
+            said_of.append(f"{fallen} of {len(fast)} with β {beta:g}{beside}")
+            files += [ending.file for ending in (*fast, *usual)]
+        if said_of:
+            numbers.append(f"{dataset}: {', '.join(said_of)}")
+    return parts, numbers, tuple(dict.fromkeys(files))
 
 
 def critics(stored: Stored) -> Verdict:
@@ -378,9 +463,10 @@ CLAIMS = (
     Claim(
         "SCORE is first overall",
         "Compared are means over the data sets that SCORE and another of the paper's methods both finished with 1 M "
-        f"updates, if SCORE has all 15 and they share {FEWEST} or more. It does not hold if one is higher with an "
-        "interval wholly above SCORE's; else it is open until all nine others have finished on all 15. Then it holds "
-        "if SCORE's is the highest, and in part if not.",
+        f"updates, if SCORE has all 15 and they share {FEWEST} or more. SCORE has its common setting; what it has with "
+        "settings chosen from a grid stands beside it and decides nothing, as in the next two. The claim does not hold "
+        "if one is higher with an interval wholly above SCORE's; else it is open until all nine others have finished "
+        "on all 15. Then it holds if SCORE's is the highest, and in part if not.",
         first_overall,
     ),
     Claim(
@@ -405,9 +491,11 @@ CLAIMS = (
     ),
     Claim(
         "γ_bc = 0.96 collapses late on narrow data",
-        "On medium data the last score with 0.96 is compared with that of 0.98. It holds if its interval lies wholly "
-        "below, does not if its mean is not lower, and holds in part if the mean is lower and the intervals overlap. "
-        "How it came there, the stored curves show.",
+        "Narrow data are those of one policy or two: medium, expert, medium-expert. In a sweep, on medium data, the "
+        "last score with 0.96 is compared with that of 0.98: yes if its interval lies wholly below, no if its mean is "
+        "not lower, else half. Of trainings with 1 M updates, by data set and β: a run has collapsed if its last five "
+        "evaluations are on the mean below half of its best one; yes if all with 0.96 did and none with 0.98, no if "
+        "none with 0.96 did, else half. It holds if all answers are yes, and does not if all are no.",
         decay,
     ),
     Claim(

@@ -15,7 +15,7 @@ import csv
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -23,14 +23,17 @@ from typing import Literal, NamedTuple
 import methods
 import numpy as np
 import tyro
-from keep import keep, summarise, trained
+from keep import draw, keep, summarise, trained
 
 import score_rl
 from score_rl.algorithms.score import Config
+from score_rl.errors import Stopped
 
 BETAS, DECAYS = (0.1, 0.2, 0.5), (0.96, 0.98, 1.0)  # the paper's grid
 LAST = 5  # evaluations that a choice looks at
 TABLE = "scores.csv"
+PANELS = (("evaluation/score", "score"),)
+WHAT = "SCORE with a setting that other seeds chose, last policy, normalised score in percent"
 
 
 class Setting(NamedTuple):
@@ -105,22 +108,28 @@ def choose(asked: Arguments) -> None:
         print(f"{dataset}: β {setting.beta:g}, γ_bc {setting.bc_decay:g}", flush=True)
 
 
+def scored(table: Path) -> Iterator[tuple[str, Setting, int, int, float]]:
+    """Data set, setting, seed, update and score of every evaluation, in the order of the updates."""
+    with table.open() as file:
+        for row in sorted(csv.DictReader(file), key=lambda row: int(row["step"])):
+            setting = Setting(float(row["beta"]), float(row["bc_decay"]))
+            yield row["dataset"], setting, int(row["seed"]), int(row["step"]), float(row["score"])
+
+
 def judged(table: Path) -> dict[str, dict[Setting, float]]:
     """For each data set and setting the mean over seeds and the last evaluations; none where a run did not end."""
     seen: dict[str, dict[Setting, dict[int, list[tuple[int, float]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
     )
-    with table.open() as file:
-        for row in csv.DictReader(file):
-            setting = Setting(float(row["beta"]), float(row["bc_decay"]))
-            seen[row["dataset"]][setting][int(row["seed"])].append((int(row["step"]), float(row["score"])))
+    for dataset, setting, seed, step, score in scored(table):
+        seen[dataset][setting][seed].append((step, score))
     means: dict[str, dict[Setting, float]] = {}
     for dataset, settings in seen.items():
         end = max(step for seeds in settings.values() for curve in seeds.values() for step, _ in curve)
         means[dataset] = {
-            setting: float(np.mean([score for curve in seeds.values() for _, score in sorted(curve)[-LAST:]]))
+            setting: float(np.mean([score for curve in seeds.values() for _, score in curve[-LAST:]]))
             for setting, seeds in settings.items()
-            if all(max(curve)[0] == end for curve in seeds.values())  # one that diverged stops being judged
+            if all(curve[-1][0] == end for curve in seeds.values())  # one that diverged stops being judged
         }
     return means
 
@@ -144,14 +153,20 @@ def report(asked: Arguments) -> None:
             print(f"the common setting, already reported: {', '.join(data)}", flush=True)
             continue
         name = f"chosen-beta-{setting.beta:g}-decay-{setting.bc_decay:g}-{'-'.join(data)}"
+        folder = asked.out / "results" / name
         experiment = train(asked, name, data, asked.reported, **setting._asdict())
         for episodes in dict.fromkeys((0, asked.episodes)):
-            summary = summarise(experiment, episodes)
-            keep(experiment, summary, asked.out / "results" / name, ("evaluation/score",))
+            summary = summarise(experiment, episodes) | {"what": WHAT}
+            keep(experiment, summary, folder, tuple(name for name, _ in PANELS))
+        cells = methods.paper_cells("score", summary["results"])
+        draw(folder, f"SCORE, β {setting.beta:g}, γ_bc {setting.bc_decay:g}", PANELS, cells)
         for dataset, result in summary["results"].items():
             print(f"{dataset}: {result['mean']:.1f} ± {result['std']:.1f} with {setting}", flush=True)
 
 
 if __name__ == "__main__":
     asked = tyro.cli(Arguments, description=__doc__)
-    choose(asked) if asked.stage == "choose" else report(asked)
+    try:
+        choose(asked) if asked.stage == "choose" else report(asked)
+    except Stopped as stopped:
+        raise SystemExit(f"{asked.stage} {asked.data}: {stopped}") from None

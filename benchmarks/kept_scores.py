@@ -1,19 +1,20 @@
 """The stored scores as verdicts and tables want them: one protocol for each method and data set, the rest by name."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import grid
-from claims import Choice, Result, Stored, read_experiments
+import numpy as np
+from claims import Choice, Ending, Result, Stored, read_experiments
 from stored import RESULTS
 
 from score_rl.experiments.execution import once
 from score_rl.experiments.protocols import candidates, ordinary, protocol_of
 from score_rl.report.grouping import gather, group, tell_apart, unusual
-from score_rl.report.paper import data_kind, paper_dataset, paper_datasets
+from score_rl.report.paper import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
 from score_rl.report.results import SCORE, Group, RunResult
 
 
@@ -23,7 +24,9 @@ def read(folder: Path = RESULTS) -> Stored:
     runs = gather([folder])
     found = collect(runs, read_experiments(folder / "experiments"), speeds)
     alone = [run for run in runs if folder / "experiments" not in run.folder.parents]
-    return replace(found, choices=read_choices(folder, runs, found), variants=read_variants(alone))
+    choices = read_choices(folder, runs, found)
+    endings = [*endings_of(alone), *endings_in_grids(folder)]
+    return replace(found, choices=choices, variants=read_variants(alone), endings=endings)
 
 
 def read_variants(runs: Sequence[RunResult]) -> list[Result]:
@@ -51,8 +54,42 @@ def read_choices(folder: Path, runs: Sequence[RunResult], stored: Stored) -> lis
             if setting == grid.COMMON:
                 reported = stored.results.get(("score", name))
             means = (scores[dataset][setting], scores[dataset].get(grid.COMMON))
-            found.append(Choice(name, *setting, tuple(request["seeds"]), *means, path, reported))
+            found.append(Choice(name, *setting, tuple(request["seeds"]), *means, path, reported, scores[dataset]))
     return sorted(found, key=lambda choice: paper_datasets().index(choice.dataset))
+
+
+def endings_of(runs: Sequence[RunResult]) -> list[Ending]:
+    """Of runs in the paper's length that differ from the common setting in nothing but β and γ_bc."""
+    found = []
+    for run in runs:
+        whole = run.algorithm == "score" and run.finished and run.steps >= PAPER_STEPS and SCORE in run.curves
+        if whole and set(unusual(run, run.config)) <= {"beta", "bc_decay"}:
+            setting, scores = _setting(run.config), run.curves[SCORE].values
+            found.append(_ending(run.dataset, setting, scores, run.folder / "curves.csv"))
+    return found
+
+
+def endings_in_grids(folder: Path) -> list[Ending]:
+    found = []
+    for path in sorted(folder.glob(f"grid-*/{grid.TABLE}")):
+        curves: dict[tuple[str, grid.Setting, int], list[tuple[int, float]]] = {}
+        for dataset, setting, seed, step, score in grid.scored(path):
+            curves.setdefault((dataset, setting, seed), []).append((step, score))
+        end = max(curve[-1][0] for curve in curves.values())
+        for (dataset, setting, _), curve in curves.items():
+            if curve[-1][0] == end >= PAPER_STEPS:
+                found.append(_ending(dataset, setting, [score for _, score in curve], path))
+    return found
+
+
+def _ending(dataset: str, setting: grid.Setting, scores: Any, file: Path) -> Ending:
+    return Ending(
+        paper_dataset(dataset) or dataset, *setting, float(np.max(scores)), float(np.mean(scores[-grid.LAST :])), file
+    )
+
+
+def _setting(config: Mapping[str, Any]) -> grid.Setting:
+    return grid.Setting(config.get("beta", grid.COMMON.beta), config.get("bc_decay", grid.COMMON.bc_decay))
 
 
 def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = None) -> Stored:

@@ -75,6 +75,11 @@ def lacks(result: Result | None, cells: Cells) -> str | None:
     return "the policies in 100 episodes" if result.fresh is None else None
 
 
+def without_grid(stored: Stored) -> list[str]:
+    """Data sets for which no setting of SCORE has been chosen and reported in full."""
+    return [dataset for dataset in paper_datasets() if dataset not in stored.chosen]
+
+
 def seconds(job: Job, speeds: Mapping[Path, Mapping[str, Any]]) -> dict[str, float]:
     """How long its updates take at most, on each GPU that has timed the method in its usual size: at the speed of five
     runs, and larger fleets are faster. Data and judging are not counted."""

@@ -86,7 +86,7 @@ def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
     assert text.endswith("after\n")
     assert "out of date" not in text
     assert "| hopper-expert | replica | [91.0 ± 1.0](" in text
-    assert "(**1 M × 2**) | – | 112.0 ± 0.3 | -21.0 |" in text
+    assert "(**1 M × 2**) | – | – | 112.0 ± 0.3 | -21.0 |" in text
     assert text.count("not run yet") == 14
     with pytest.raises(ValueError, match="no table is called 'nonsense'"):
         evidence.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", evidence.read(), tmp_path)
@@ -325,6 +325,53 @@ def test_late_collapse(fast, half, word):
     assert "medium-replay" not in verdict.because
 
 
+def ended(dataset, beta, decay, best, last):
+    return claims.Ending(dataset, beta, decay, best, last, Path("curves.csv"))
+
+
+def test_late_collapse_in_the_papers_length():
+    """A fall below half of the best is a collapse; a fall of the usual setting as well is no sign of γ_bc."""
+
+    def word(*endings, **sweeps):
+        stored = sweep("sweep-decay", {"replica:hopper-medium": sweeps["swept"]}) if sweeps else claims.Stored({})
+        return claims.decay(dataclasses.replace(stored, endings=endings)).word
+
+    fallen, steady = ended("hopper-expert", 0.2, 0.96, 104, 36), ended("hopper-expert", 0.2, 0.96, 104, 60)
+    usual, broken = ended("hopper-expert", 0.2, 0.98, 104, 69), ended("hopper-expert", 0.2, 0.98, 104, 20)
+    assert word() == claims.OPEN
+    assert word(fallen, fallen, usual) == claims.HOLDS
+    assert word(steady, steady, usual) == claims.FAILS
+    assert word(fallen, steady, usual) == claims.PART, "not every run"
+    assert word(fallen, fallen, broken) == claims.PART, "not γ_bc alone"
+    assert word(fallen, ended("hopper-expert", 0.5, 0.96, 104, 103)) == claims.PART, "not with every β"
+    assert word(ended("hopper-medium-replay", 0.2, 0.96, 90, 10), usual) == claims.OPEN, "not narrow"
+    swept = {"γ_bc = 0.96": (85, 1, 0), "γ_bc = 0.98": (80, 2, 0)}
+    assert word(fallen, fallen, usual, swept=swept) == claims.PART, "the sweep says otherwise"
+    because = claims.decay(claims.Stored({}, endings=[fallen, steady, usual])).because
+    assert "hopper-expert: 1 of 2 with β 0.2 (0 of 1 with 0.98)" in because
+
+
+def test_endings_are_those_of_whole_trainings_of_score_alone():
+    def trained(scores, algorithm="score", steps=MILLION, **config):
+        (run,) = runs(algorithm, "replica:hopper-expert", [0], steps, **config)
+        places = np.arange(1, len(scores) + 1) * (steps // len(scores))
+        return dataclasses.replace(run, curves={"evaluation/score": Curve(places, np.array(scores, float))})
+
+    falling = [100, 90, 10, 10, 10, 10, 10]
+    found = kept_scores.endings_of(
+        [
+            trained(falling, bc_decay=0.96),
+            trained(falling, bc_decay=0.96, steps=300_000),
+            trained(falling, critics=3, bc_decay=0.96),
+            trained(falling, algorithm="td3-bc"),
+        ]
+    )
+    assert [(e.dataset, e.beta, e.bc_decay, e.best, e.last) for e in found] == [
+        ("hopper-expert", 0.2, 0.96, 100.0, 10.0)
+    ]
+    assert found[0].collapsed
+
+
 @pytest.mark.parametrize(
     ("three", "nine", "word"),
     [((60, 9), (81, 1), claims.HOLDS), ((60, 0.5), (99, 1), claims.FAILS), ((60, 0.5), (81, 1), claims.PART)],
@@ -457,6 +504,61 @@ def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
     assert "110.0 ± 2.0" in line
     assert "85.0 ± 0.0" in line
     assert "112.0" in line  # the paper's
+
+
+@pytest.mark.usefixtures("hastily")
+def test_chosen_settings_stand_beside_the_common_one_and_decide_nothing(tmp_path):
+    methods = ("score", "td3-bc")
+    stored = kept_scores.collect(complete({"score": -30.0}, methods))
+    assert stored.with_choices() == {}
+    with_grid = dataclasses.replace(stored, choices=chosen(stored, "hopper-expert", 30.0))
+    ours = with_grid.with_choices()
+    assert list(ours) == paper_datasets()
+    assert [d for d in ours if ours[d] is not stored.results["score", d]] == ["hopper-expert"]
+    for claim in (claims.first_overall, claims.all_aggregates, claims.low_and_medium):
+        plain, both = claim(stored), claim(with_grid)
+        assert both.word == plain.word
+        assert "With settings chosen on 1 of the 15" in both.because
+        assert "With settings chosen" not in plain.because
+        assert Path("chosen-it/summary.json") in both.files
+    text = evidence.aggregate(with_grid, tmp_path)
+    assert text.count("SCORE, settings chosen on 1") == 1
+    row = next(line for line in evidence.readme(with_grid, tmp_path).splitlines() if line.startswith("| mean of"))
+    common = float(np.mean([np.mean(stored.results["score", d].scores) for d in paper_datasets()]))
+    assert f"{common:.1f}" in row
+    assert f"{common + 30 / 15:.1f}" in row, "30 more on one of fifteen"
+    assert "chosen" not in evidence.aggregate(stored, tmp_path)
+
+
+def chosen(stored, dataset, more):
+    """A grid that chose for a data set, and reported so much more than the common setting has."""
+    common = stored.results["score", dataset]
+    better = dataclasses.replace(
+        common, scores=[score + more for score in common.scores], files=(Path("chosen-it/summary.json"),)
+    )
+    means = dict.fromkeys(itertools.product(grid.BETAS, grid.DECAYS), 1.0)
+    return [claims.Choice(dataset, 0.5, 0.96, (5, 6), 1.0, 1.0, Path("grid-it/scores.csv"), better, means)]
+
+
+@pytest.mark.usefixtures("hastily")
+def test_a_shorter_report_of_a_choice_is_in_no_mean():
+    stored = kept_scores.collect(complete(methods=("score",)))
+    (choice,) = chosen(stored, "hopper-expert", 5.0)
+    short = dataclasses.replace(choice.result, protocol=dataclasses.replace(choice.result.protocol, updates=300_000))
+    stored = dataclasses.replace(stored, choices=[dataclasses.replace(choice, result=short)])
+    assert stored.chosen == {}
+    assert stored.with_choices() == {}
+
+
+def test_a_grid_of_any_size_is_drawn(stored):
+    for number in (1, 4, 5):
+        figure = evidence.grid_figure([stored.choices[0]] * number)
+        shown = [axis for axis in figure.axes if axis.get_visible()]
+        assert len(shown) == number
+        assert {text.get_text() for text in shown[0].texts} == {f"{v:.1f}" for v in stored.choices[0].means.values()}
+    lost = dict(list(stored.choices[0].means.items())[1:])
+    axis = evidence.grid_figure([dataclasses.replace(stored.choices[0], means=lost)]).axes[0]
+    assert [text.get_text() for text in axis.texts].count("diverged") == 1
 
 
 def test_a_choice_that_has_not_been_trained_says_so(tmp_path):

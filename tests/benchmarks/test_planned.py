@@ -6,7 +6,7 @@ from pathlib import Path
 import methods
 import planned
 import pytest
-from claims import Result, Stored
+from claims import Choice, Result, Stored
 
 from score_rl.experiments.protocols import Protocol
 from score_rl.report.paper import paper_datasets
@@ -25,6 +25,14 @@ def everything():
 
 def test_nothing_is_missing_where_all_is_stored():
     assert planned.missing(Stored(everything())) == []
+
+
+def test_grids_are_missing_until_their_choice_is_reported():
+    whole = everything()["score", "hopper-expert"]
+    choice = Choice("hopper-expert", 0.5, 0.96, (5, 6), 1.0, 1.0, Path("scores.csv"))
+    assert planned.without_grid(Stored({}, choices=[choice])) == paper_datasets()
+    reported = Stored({}, choices=[dataclasses.replace(choice, result=whole)])
+    assert planned.without_grid(reported) == [d for d in paper_datasets() if d != "hopper-expert"]
 
 
 def test_every_job_is_one_that_can_be_run():
