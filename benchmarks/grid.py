@@ -157,6 +157,7 @@ def report(asked: Arguments) -> None:
         experiment = train(asked, name, data, asked.reported, **setting._asdict())
         for episodes in dict.fromkeys((0, asked.episodes)):
             summary = summarise(experiment, episodes) | {"what": WHAT}
+            summary["request"] |= {"chosen_by_seeds": list(asked.choosing)}
             keep(experiment, summary, folder, tuple(name for name, _ in PANELS))
         cells = methods.paper_cells("score", summary["results"])
         draw(folder, f"SCORE, β {setting.beta:g}, γ_bc {setting.bc_decay:g}", PANELS, cells)

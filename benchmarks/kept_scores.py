@@ -12,7 +12,7 @@ from claims import Choice, Ending, Result, Stored, read_experiments
 from stored import RESULTS
 
 from score_rl.experiments.execution import once
-from score_rl.experiments.protocols import candidates, ordinary, protocol_of
+from score_rl.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
 from score_rl.report.grouping import gather, group, tell_apart, unusual
 from score_rl.report.paper import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
 from score_rl.report.results import SCORE, Group, RunResult
@@ -31,7 +31,7 @@ def read(folder: Path = RESULTS) -> Stored:
 
 def read_variants(runs: Sequence[RunResult]) -> list[Result]:
     """Runs with other settings than the authors'; those chosen from a grid have a table of their own."""
-    mine = [run for run in runs if not ordinary(run) and not run.folder.name.startswith("chosen-")]
+    mine = [run for run in runs if not ordinary(run) and not was_chosen(run)]
     return [result_of(each) for each in group(tell_apart(mine)) if protocol_of(each).seeds]
 
 
@@ -47,7 +47,7 @@ def read_choices(folder: Path, runs: Sequence[RunResult], stored: Stored) -> lis
                 run
                 for run in runs
                 if (run.algorithm, run.dataset, run.steps) == ("score", dataset, request["steps"])
-                and run.folder.name.startswith("chosen-")
+                and was_chosen(run)
                 and (run.config["beta"], run.config["bc_decay"]) == setting
             ]
             reported = result_of(group(tell_apart(mine))[0]) if mine else None

@@ -454,6 +454,14 @@ def test_the_main_table_from_stored_has_the_same_numbers(tmp_path, monkeypatch, 
         assert float(rows[key]["mean"]) == pytest.approx(np.mean(result.scores))
         assert float(rows[key]["std"]) == pytest.approx(np.std(result.scores))
         assert int(rows[key]["seeds"]) == result.protocol.seeds
+    with (tmp_path / "main-table" / "stored" / "chosen.csv").open() as file:
+        *chosen, both = csv.DictReader(file)
+    assert [row["data set"] for row in chosen] == list(stored.chosen)
+    for row in chosen:
+        assert row["here"] == evidence.spread(stored.chosen[row["data set"]].scores)
+        assert row["one for all"] == evidence.spread(stored.results["score", row["data set"]].scores)
+    ours = list(stored.with_choices().values())
+    assert both["here"] == evidence.overall(ours)[1], "as README's last line has it"
     about = json.loads((tmp_path / "main-table" / "stored" / "result.json").read_text())
     assert set(about["source"]) == {result.data for result in stored.results.values()}, "what the data are"
     assert about["trained_by"], "and who trained, not only who drew"
@@ -485,14 +493,15 @@ def kept_grid(folder, scores):
 def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
     assert evidence.grids(evidence.Stored({}), tmp_path) == "Not run yet."
     kept_grid(tmp_path, {("replica:hopper-expert", 0.1, 1.0): 110.0, ("replica:hopper-random", 0.2, 0.98): 30.0})
-    chosen = runs(
-        "score", "replica:hopper-expert", [108, 112], folder=str(tmp_path / "chosen-a"), beta=0.1, bc_decay=1.0
-    )
-    other = runs("score", "replica:hopper-expert", [1, 2], folder=str(tmp_path / "chosen-b"), beta=0.5, bc_decay=1.0)
+    by = {"chosen_by_seeds": [5]}
+    chosen = runs("score", "replica:hopper-expert", [108, 112], folder="a", request=by, beta=0.1, bc_decay=1.0)
+    other = runs("score", "replica:hopper-expert", [1, 2], folder="b", request=by, beta=0.5, bc_decay=1.0)
+    unmarked = runs("score", "replica:hopper-expert", [3, 4], folder="c", beta=0.1, bc_decay=1.0)
     common = runs("score", "replica:hopper-expert", [85, 85]) + runs("score", "replica:hopper-random", [31, 31])
     stored = kept_scores.collect(common)
     expert, random = sorted(
-        kept_scores.read_choices(tmp_path, chosen + other + common, stored), key=lambda choice: choice.dataset
+        kept_scores.read_choices(tmp_path, unmarked + chosen + other + common, stored),
+        key=lambda choice: choice.dataset,
     )
     assert (expert.dataset, expert.beta, expert.bc_decay, expert.seeds) == ("hopper-expert", 0.1, 1.0, (5,))
     assert (expert.chosen, expert.common) == (110.0, 1.0)
@@ -572,7 +581,7 @@ def test_a_choice_that_has_not_been_trained_says_so(tmp_path):
 def test_other_settings_than_the_authors_are_shown_with_their_names(tmp_path):
     usual = runs("uwac", "hopper-medium-recollected", [40.0, 42.0], dropout_masks="row")
     changed = runs("uwac", "hopper-medium-recollected", [50.0, 60.0], steps=200_000, dropout_masks="pass")
-    chosen = runs("score", "replica:hopper-expert", [90.0, 92.0], folder="chosen-beta-0.5", beta=0.5)
+    chosen = runs("score", "replica:hopper-expert", [90.0, 92.0], request={"chosen_by_seeds": [5, 6]}, beta=0.5)
     found = kept_scores.read_variants([*usual, *changed, *chosen])
     assert [(each.unusual, list(each.scores)) for each in found] == [("dropout_masks = pass", [50.0, 60.0])]
     stored = dataclasses.replace(kept_scores.collect([*usual, *changed]), variants=found)

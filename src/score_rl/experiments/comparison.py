@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.errors import unknown_name
 from score_rl.experiments.curves import SCORE, as_json, shown
 from score_rl.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant, product
-from score_rl.experiments.protocols import METHODS, as_rows, closest, labelled, protocol_of
+from score_rl.experiments.protocols import METHODS, as_rows, chosen, closest, labelled, protocol_of, was_chosen
 from score_rl.report.figures import aggregate_intervals, performance_profiles, score_bars
 from score_rl.report.grouping import group, tell_apart
-from score_rl.report.paper import Printed, data_kind, paper_dataset, paper_datasets
+from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, printed
 from score_rl.report.results import Group, RunResult
-from score_rl.report.statistics import AGGREGATES, Company, aggregates, companies, profiles
+from score_rl.report.statistics import AGGREGATES, Company, aggregates, agreement, companies, profiles
 from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
 
 SMALL_METHODS = {"smoke": ("score", "td3-bc"), "trial": ("score", "td3-bc", "cql")}
+NOTHING = "-"
 SMALL_DATASETS = ("hopper-medium", "hopper-medium-replay")
 
 
@@ -29,15 +32,17 @@ def plan(request: Request) -> list[Asked]:
 
 
 def stored(results: Sequence[RunResult]) -> list[Done]:
-    """Of the kept runs on the paper's data sets those whose protocol is closest to the paper's; ablations are no
-    methods."""
-    return [Done(each.method, run) for each in closest(results) for run in each.runs]
+    """Of the kept runs on the paper's data sets those whose protocol is closest to the paper's, and those with settings
+    that a grid chose; ablations are no methods."""
+    return [Done(each.method, run) for each in (*closest(results), *chosen(results)) for run in each.runs]
 
 
 def groups_of(done: Sequence[Done]) -> list[Group]:
-    """In the paper's order, then whatever else there is, under the paper's names of the data sets."""
+    """In the paper's order, then whatever else there is, under the paper's names of the data sets. Chosen settings are
+    no methods of their own."""
     places = {name: place for place, name in enumerate(METHODS)}
-    ordered = sorted(done, key=lambda run: places.get(run.result.algorithm, len(places)))
+    usual = [run for run in done if not was_chosen(run.result)]
+    ordered = sorted(usual, key=lambda run: places.get(run.result.algorithm, len(places)))
     return as_rows(group(tell_apart([run.result for run in ordered])))
 
 
@@ -54,8 +59,8 @@ def main_table(request: Request, done: Sequence[Done]) -> Presentation:
     plain, named = score_table(groups), score_table(labelled(groups))
     made = Presentation(remarks=unfinished(done))
     paper: dict[str, dict[str, float]] = {}
-    for (dataset, method), printed in named.paper.items():
-        paper.setdefault(method, {})[dataset] = printed.mean
+    for (dataset, method), theirs in named.paper.items():
+        paper.setdefault(method, {})[dataset] = theirs.mean
     scores = {
         method: {
             dataset: cell.interval
@@ -68,6 +73,15 @@ def main_table(request: Request, done: Sequence[Done]) -> Presentation:
     made.figures["scores"] = score_bars(scores, paper, labels=labels)
     made.texts = {"table.csv": to_csv(plain), "table.tex": to_latex(named)}
     made.tables["summary"] = _readable(plain, groups)
+    if picked := chosen([run.result for run in done]):
+        made.tables["chosen"] = _with_choices(plain, picked)
+        made.numbers["chosen"] = [
+            {
+                "dataset": paper_dataset(each.dataset), "settings": _settings(each), "seeds": len(each.finished),
+                "by_seeds": each.runs[0].request["chosen_by_seeds"], "mean": _mean(each), "std": _std(each),
+            }
+            for each in picked
+        ]  # fmt: skip
     made.numbers["cells"] = [
         {
             "dataset": dataset, "method": method, "mean": cell.mean, "std": cell.std, "seeds": cell.seeds,
@@ -103,10 +117,60 @@ def _readable(table: ScoreTable, groups: Sequence[Group]) -> Table:
     return Table(title, ("data set", "method", "here", "paper", "apart", "length"), rows)
 
 
+def _with_choices(table: ScoreTable, picked: Sequence[Group]) -> Table:
+    """Settings that other seeds chose for a data set, beside the method's one setting for all and the paper's cell."""
+    rows: list[tuple[str, ...]] = []
+    for each in picked:
+        dataset, protocol = paper_dataset(each.dataset) or each.dataset, protocol_of(each)
+        common, paper = table.cells.get((dataset, each.method)), printed(each.algorithm, dataset)
+        here = f"{_mean(each):.1f} ± {_std(each):.1f}" + (f" ({protocol})" if protocol.shorter else "")
+        apart = ""
+        if paper is not None:
+            apart = f"{_mean(each) - paper.mean:+.1f} ({agreement(each.final(SCORE).tolist(), *paper, SEEDS)})"
+        settings = ", ".join(f"{value:g}" for value in _settings(each).values())
+        rows.append((dataset, settings, here, _or_nothing(common), _or_nothing(paper), apart))
+    method = picked[0].method
+    whole = [each for each in picked if not protocol_of(each).shorter]
+    if whole and method in table.overall:
+        rows.append(_overall_with_choices(table, method, whole))
+    title = (
+        f"{method} with settings for each data set, chosen from a grid by other seeds than these. Overall: with these "
+        "settings, and with the one for all on the other data sets"
+    )
+    return Table(title, ("data set", ", ".join(_settings(picked[0])), "here", "one for all", "paper", "apart"), rows)
+
+
+def _overall_with_choices(table: ScoreTable, method: str, picked: Sequence[Group]) -> tuple[str, ...]:
+    mine = {paper_dataset(each.dataset): (_mean(each), _std(each)) for each in picked}
+    cells = {dataset: table.cells[dataset, method] for dataset in table.datasets}
+    both = [mine.get(dataset, (cell.mean, cell.std)) for dataset, cell in cells.items()]
+    mean, std = np.mean(both, axis=0)
+    paper = table.paper_overall.get(method)
+    beside = (str(table.overall[method]), _or_nothing(paper), "" if paper is None else f"{mean - paper.mean:+.1f}")
+    return (f"overall ({len(both)} data sets)", f"on {len(mine)} of {len(both)}", f"{mean:.1f} ± {std:.1f}", *beside)
+
+
+def _or_nothing(cell: Cell | Printed | None) -> str:
+    return NOTHING if cell is None else str(cell)
+
+
+def _settings(each: Group) -> dict[str, float]:
+    """What the grid went over."""
+    return {name: each.runs[0].config[name] for name in each.runs[0].request["settings"]}
+
+
+def _mean(each: Group) -> float:
+    return float(np.mean(each.final(SCORE)))
+
+
+def _std(each: Group) -> float:
+    return float(np.std(each.final(SCORE)))
+
+
 def _beside(cell: Cell, paper: Printed | None) -> tuple[str, str]:
     """The paper's, how far it is from here, and whether the intervals overlap."""
     if paper is None:
-        return "-", ""
+        return NOTHING, ""
     return str(paper), f"{cell.mean - paper.mean:+.1f}" + (f" ({cell.agrees})" if cell.agrees else "")
 
 
