@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -109,42 +110,41 @@ def readme(stored: Stored, base: Path) -> str:
     ran = [stored.results[key] for dataset in paper_datasets() if (key := ("score", dataset)) in stored.results]
     rows = []
     for dataset in paper_datasets():
-        paper, mine = paper_table()[dataset, "SCORE"], stored.results.get(("score", dataset))
-        chosen = NOTHING if dataset not in stored.chosen else with_difference(stored.chosen[dataset], base)
-        if mine is None:
-            rows.append([dataset, NOTHING, "not run yet", NOTHING, chosen, str(paper), NOTHING, NOTHING])
-        else:
+        paper, mine, picked = paper_table()[dataset, "SCORE"], stored.results.get(("score", dataset)), stored.chosen
+        common = ["not run yet", NOTHING, NOTHING]
+        if mine is not None:
             score = link(spread(mine.scores), mine.files, base) + shorter(mine)
-            numbers = [score, fresh(mine, base), chosen, str(paper), difference(mine), agree(mine)]
-            rows.append([dataset, mine.data, *numbers])
+            common = [score, fresh(mine, base), apart(mine)]
+        chosen = [NOTHING, NOTHING]
+        if dataset in picked:
+            chosen = [link(spread(picked[dataset].scores), picked[dataset].files, base), apart(picked[dataset])]
+        rows.append([dataset, NOTHING if mine is None else mine.data, str(paper), *common, *chosen])
     whole = [result for result in ran if not result.protocol.shorter]
     if len(whole) > 1:
         rows.append(mean_row(whole, stored.with_choices()))
     results = os.path.relpath(ROOT / "docs" / "results.md", base)
-    headings = ["data set", "data", "one setting for all", "100 episodes", "setting chosen", "paper", "difference"]
-    headings += ["overlap"]
-    said = [
-        f"SCORE has run on {len(whole)} of the paper's 15 data sets in full. Normalised score in percent of the last",
-        "policies, mean ± std over seeds; 10 episodes, and 100 fresh ones of the same policies. 1 M updates × 5 seeds",
-        "as in the paper, unless a cell says in bold that it was less: such cells are in no mean. The paper picks β",
-        "and γ_bc for each data set. *One setting for all* has β 0.2 and γ_bc 0.98; *setting chosen* is picked from",
-        "the paper's grid by other seeds than the reported ones, its difference from the paper in brackets, on",
-        f"{len(stored.chosen)} of 15 data sets so far; its mean has the common setting on the others. The paper's data",
-        "are D4RL's own, ours are what the second column says. *Difference* and *overlap* are those of one setting for",
-        "all: whether the 95 % intervals of both means overlap, with Welch's p where they do and the means still",
-        f"differ at 5 %. Every number links to its file; [docs/results.md]({results}) has the rules, all methods, and",
-        "verdicts on the paper's claims.",
-        "",
-        others_said(stored),
-        "",
-        f"![SCORE beside the paper's]({os.path.relpath(FIGURES / 'score.svg', base)})",
-    ]
-    return "\n".join([table(headings, rows, (6,)), "", *said])
+    headings = ["data set", "data", "paper", "one setting for all", "100 episodes", "apart", "setting chosen", "apart"]
+    said = (
+        f"SCORE has run on stand-ins for {len(whole)} of the paper's 15 data sets in full; none is D4RL's own file: "
+        "*replicas* are recorded with this project's policies, *re-collected* data with D4RL's. Normalised score in "
+        "percent of the last policies, mean ± std over seeds (in the last line the mean of the deviations); 10 "
+        "episodes, and 100 fresh ones of the same policies. 1 M updates × 5 seeds as in the paper, unless a cell says "
+        "in bold that it was less: such cells are in no mean. The paper picks β and γ_bc for each data set. *One "
+        "setting for all* has β 0.2 and γ_bc 0.98; *setting chosen* is picked from the paper's grid by other seeds "
+        f"than the reported ones, on {len(stored.chosen)} of 15 data sets so far. Its mean has the one setting on the "
+        "others, so that it is not yet what the paper's protocol gives. *Apart*: from the paper, and whether the 95 % "
+        "intervals of both means overlap, with Welch's p where they do and the means still differ at 5 %. Every score "
+        f"of ours links to its file; [docs/results.md]({results}) has the rules, all methods, and verdicts on the "
+        "paper's claims."
+    )
+    picture = f"![SCORE beside the paper's]({os.path.relpath(FIGURES / 'score.svg', base)})"
+    paragraphs = (textwrap.fill(text, 120, break_on_hyphens=False) for text in (said, others_said(stored)))
+    return "\n\n".join([table(headings, rows), *paragraphs, picture])
 
 
-def with_difference(result: Result, base: Path) -> str:
-    """A score, and in brackets how far it is from the paper's."""
-    return f"{link(spread(result.scores), result.files, base)} ({difference(result)})"
+def apart(result: Result) -> str:
+    """How far it is from the paper's, and whether the intervals overlap."""
+    return f"{difference(result)} ({agree(result)})"
 
 
 def others_said(stored: Stored) -> str:
@@ -153,14 +153,15 @@ def others_said(stored: Stored) -> str:
     whole = {a for a in number if sum(not r.protocol.shorter for (b, _), r in stored.results.items() if a == b) == 15}
     parts = {
         "in full as well": [algorithm_title(a) for a in number if a in whole and a != "score"],
-        "on fewer data sets or more briefly": [
+        "on fewer data sets, more briefly or with fewer seeds": [
             f"{algorithm_title(a)} ({n})" for a, n in number.items() if n and a not in whole
         ],
         "not yet, with their authors' settings": [algorithm_title(a) for a, n in number.items() if not n],
     }
     said = "; ".join(f"{how}: {', '.join(names)}" for how, names in parts.items() if names)
     return (
-        f"Methods besides SCORE, with the number of data sets: {said}. All of them are tested against transcriptions."
+        f"Methods besides SCORE, with the number of data sets: {said}. All of them are tested against independent "
+        "transcriptions of their equations."
     )
 
 
@@ -172,12 +173,12 @@ def mean_row(ran: Sequence[Result], chosen: Mapping[str, Result]) -> list[str]:
     """As the paper's overall row: the mean of the means ± the mean of the deviations, of all over the same sets."""
     papers = [paper_table()[result.dataset, "SCORE"] for result in ran]
     theirs = Printed(float(np.mean([p.mean for p in papers])), float(np.mean([p.std for p in papers])))
-    ours, ours_said = overall(ran)
-    tuned = NOTHING
-    if all(result.dataset in chosen for result in ran):
-        mean, said = overall([chosen[result.dataset] for result in ran])
-        tuned = f"{said} ({mean - theirs.mean:+.1f})"
-    return [f"mean of these {len(ran)}", "", ours_said, "", tuned, str(theirs), f"{ours - theirs.mean:+.1f}", ""]
+    mean, said = overall(ran)
+    row = [f"mean of these {len(ran)}", "", str(theirs), said, "", f"{mean - theirs.mean:+.1f}"]
+    if not all(result.dataset in chosen for result in ran):
+        return [*row, NOTHING, NOTHING]
+    mean, said = overall([chosen[result.dataset] for result in ran])
+    return [*row, said, f"{mean - theirs.mean:+.1f}"]
 
 
 def overall(results: Sequence[Result]) -> tuple[float, str]:

@@ -85,8 +85,8 @@ def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "out of date" not in text
-    assert "| hopper-expert | replica | [91.0 ± 1.0](" in text
-    assert "(**1 M × 2**) | – | – | 112.0 ± 0.3 | -21.0 |" in text
+    assert "| hopper-expert | replica | 112.0 ± 0.3 | [91.0 ± 1.0](" in text
+    assert "(**1 M × 2**) | – | -21.0 (" in text
     assert text.count("not run yet") == 14
     with pytest.raises(ValueError, match="no table is called 'nonsense'"):
         evidence.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", evidence.read(), tmp_path)
