@@ -30,8 +30,9 @@ from planned import missing, seconds, without_grid
 
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.drawing import BLUE, GREEN, ORANGE, new_figure
+from score_rl.experiments.choice import BETAS, DECAYS
 from score_rl.experiments.protocols import span
-from score_rl.report.figures import FAINT, INK, performance_profiles, styled
+from score_rl.report.figures import FAINT, INK, SettingGrid, performance_profiles, setting_grids, styled
 from score_rl.report.paper import SEEDS, Printed, paper_datasets, paper_table, printed
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import (
@@ -420,36 +421,10 @@ def _dot(
               linestyle="none", label=label)  # fmt: skip
 
 
-@styled
 def grid_figure(choices: Sequence[Choice]) -> Any:
     """All settings of every grid: the mean by which one of them was chosen, that one framed."""
-    columns = min(len(choices), 4)
-    figure, axes = new_figure(-(-len(choices) // columns), columns, 2.3, 2.3)
-    for axis in axes.ravel()[len(choices) :]:
-        axis.set_visible(False)
-    for axis, choice in zip(axes.ravel(), choices, strict=False):
-        betas, decays = (sorted({setting[k] for setting in choice.means}) for k in (0, 1))
-        values = np.array([[choice.means.get((beta, decay), np.nan) for decay in decays] for beta in betas])
-        axis.imshow(values, cmap="Blues", vmin=0, vmax=max(1.0, 1.25 * float(np.nanmax(values))), aspect="auto")
-        for (row, column), value in np.ndenumerate(values):
-            text = "diverged" if np.isnan(value) else f"{value:.1f}"
-            dark = value > 0.75 * np.nanmax(values)
-            axis.text(column, row, text, ha="center", va="center", fontsize=8, color="white" if dark else INK)
-        place = (decays.index(choice.bc_decay) - 0.47, betas.index(choice.beta) - 0.47)
-        axis.add_patch(_frame(place))
-        axis.set_xticks(range(len(decays)), [f"{decay:g}" for decay in decays])
-        axis.set_yticks(range(len(betas)), [f"{beta:g}" for beta in betas])
-        axis.set(xlabel="γ_bc", ylabel="β")
-        axis.set_title(choice.dataset, fontsize=8, loc="left", color=INK)
-        axis.grid(visible=False)
-        axis.tick_params(length=0)
-    return figure
-
-
-def _frame(place: tuple[float, float]) -> Any:
-    from matplotlib.patches import Rectangle
-
-    return Rectangle(place, 0.94, 0.94, fill=False, edgecolor=ORANGE, linewidth=2)
+    drawn = [SettingGrid(choice.dataset, choice.means, (choice.beta, choice.bc_decay)) for choice in choices]
+    return setting_grids(drawn, BETAS, DECAYS, ("β", "γ_bc"))
 
 
 def figures(stored: Stored) -> dict[str, Any]:

@@ -12,13 +12,12 @@ methods.py.
 """
 
 import csv
-import itertools
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import methods
 import numpy as np
@@ -26,22 +25,16 @@ import tyro
 from keep import draw, keep, summarise, trained
 
 import score_rl
-from score_rl.algorithms.score import Config
 from score_rl.errors import Stopped
+from score_rl.experiments.choice import BETAS, DECAYS, GRID, USUAL, Setting
 
-BETAS, DECAYS = (0.1, 0.2, 0.5), (0.96, 0.98, 1.0)  # the paper's grid
 LAST = 5  # evaluations that a choice looks at
 TABLE = "scores.csv"
 PANELS = (("evaluation/score", "score"),)
 WHAT = "SCORE with a setting that other seeds chose, last policy, normalised score in percent"
 
 
-class Setting(NamedTuple):
-    beta: float
-    bc_decay: float
-
-
-COMMON = Setting(Config().beta, Config().bc_decay)
+COMMON = USUAL
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,7 @@ def choose(asked: Arguments) -> None:
     }
     (folder / "grid.json").write_text(json.dumps(about, indent=1) + "\n")
     for dataset, setting in found.items():
-        print(f"{dataset}: β {setting.beta:g}, γ_bc {setting.bc_decay:g}", flush=True)
+        print(f"{dataset}: {setting}", flush=True)
 
 
 def scored(table: Path) -> Iterator[tuple[str, Setting, int, int, float]]:
@@ -136,9 +129,8 @@ def judged(table: Path) -> dict[str, dict[Setting, float]]:
 
 def choices(table: Path) -> dict[str, Setting]:
     """The best of each data set; of equals the first in the grid's order."""
-    order = [Setting(*pair) for pair in itertools.product(BETAS, DECAYS)]
     return {
-        dataset: max(settings, key=lambda s: (settings[s], -order.index(s)))
+        dataset: max(settings, key=lambda s: (settings[s], -GRID.index(s)))
         for dataset, settings in judged(table).items()
     }
 
@@ -160,7 +152,7 @@ def report(asked: Arguments) -> None:
             summary["request"] |= {"chosen_by_seeds": list(asked.choosing)}
             keep(experiment, summary, folder, tuple(name for name, _ in PANELS))
         cells = methods.paper_cells("score", summary["results"])
-        draw(folder, f"SCORE, β {setting.beta:g}, γ_bc {setting.bc_decay:g}", PANELS, cells)
+        draw(folder, f"SCORE, {setting}", PANELS, cells)
         for dataset, result in summary["results"].items():
             print(f"{dataset}: {result['mean']:.1f} ± {result['std']:.1f} with {setting}", flush=True)
 

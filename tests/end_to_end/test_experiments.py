@@ -38,7 +38,7 @@ def check(name, folder, scale):
 
 
 # One of each kind in the fast tests, every name in all of them.
-FAST = ("main-table", "runtime", "uncertainty-map", "ablation-constraint", "sweep-beta", "false-correlation")
+FAST = ("main-table", "grid", "runtime", "uncertainty-map", "ablation-constraint", "sweep-beta", "false-correlation")
 NAMES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in EXPERIMENTS]
 
 
@@ -52,6 +52,27 @@ def test_it_runs_and_says_what_it_shows(score, out, name):
     result = check(name, folder, "smoke")
     if "groups" in result["numbers"]:  # curves: the table's means are those of the stored runs
         check_groups(folder, result["numbers"]["groups"])
+    if name == "grid":
+        check_choice(folder, result["numbers"]["datasets"])
+
+
+def check_choice(folder, datasets):
+    """The chosen setting's runs are there with the reported seeds, and the others with those that chose."""
+    runs = json.loads((folder / "runs" / "summary.json").read_text())["runs"]
+    (found,) = datasets
+    seeds = {}
+    for run in runs:
+        setting = (run["config"]["beta"], run["config"]["bc_decay"])
+        seeds.setdefault(setting, set()).add(run["seed"])
+    reported, chosen = {0, 1}, tuple(found["chosen"].values())
+    assert len(seeds) == 9
+    assert set(found["by_seeds"]).isdisjoint(reported)
+    assert all(set(found["by_seeds"]) <= mine for mine in seeds.values())
+    assert {setting for setting, mine in seeds.items() if reported <= mine} == {chosen, (0.2, 0.98)}
+    assert found["chosen"] == {
+        k: v for k, v in max(found["grid"], key=lambda each: each["mean"]).items() if k != "mean"
+    }
+    assert len(found["chosen_last"]) == 2
 
 
 def check_groups(folder, groups):

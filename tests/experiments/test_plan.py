@@ -15,7 +15,7 @@ from score_rl.report.results import RunResult
 
 DAY = Request(SCALES["day"])
 NAMES = (
-    "main-table", "aggregates", "profiles", "runtime", "uncertainty-map", "ablation-bc", "ablation-constraint",
+    "main-table", "aggregates", "profiles", "grid", "runtime", "uncertainty-map", "ablation-bc", "ablation-constraint",
     "ablation-pessimism", "ablation-uncertainty", "ablation-penalty", "sweep-beta", "sweep-decay", "sweep-critics",
     "sweep-alpha", "false-correlation",
 )  # fmt: skip

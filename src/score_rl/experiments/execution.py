@@ -7,7 +7,7 @@ import json
 import tempfile
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,9 @@ def overview(experiments: Sequence[Experiment], request: Request) -> Table:
         runs, total = runs + len(block.runs), total + len(block.runs) * first.steps
     rows.append(("all", "", "", "", f"{runs:,}", "", f"{total:,}"))
     columns = ("algorithm", "settings", "data sets", "seeds", "runs", "updates", "run-steps")
-    return Table("Fleets still to be trained", columns, rows)
+    later = [experiment.name for experiment in experiments if experiment.then is not None]
+    more = f"; after them what {', '.join(later)} chooses by their results" if later else ""
+    return Table(f"Fleets still to be trained{more}", columns, rows)
 
 
 def unusual(run: Wanted) -> str:
@@ -85,19 +87,26 @@ def run(experiments: Sequence[Experiment], request: Request, say: Say) -> dict[s
     for experiment in experiments:
         experiment.prepare(request)
         asked[experiment.name] = experiment.plan(request)
+    done = _trained(asked, request, say)
+    further = {e.name: e.then(request, done[e.name]) for e in experiments if e.then is not None}
+    for name, more in _trained(further, request, say).items():
+        done[name] += more
+    return {e.name: _make(e, request, done[e.name], request.scale.name, say) for e in experiments}
+
+
+def _trained(asked: Mapping[str, Sequence[Asked]], request: Request, say: Say) -> dict[str, list[Done]]:
+    """What several experiments ask for, trained together, for each of them."""
     wanted = [run.run for runs in asked.values() for run in runs]
     stored = ready(request.out / "fleets", wanted, quiet=request.quiet, say=say) if wanted else {}
     read: dict[Path, dict[str, RunResult]] = {}
-    made = {}
-    for experiment in experiments:
-        done = []
-        for each in asked[experiment.name]:
+    done: dict[str, list[Done]] = {name: [] for name in asked}
+    for name, runs in asked.items():
+        for each in runs:
             place = stored[each.run.key()]
             if place.folder not in read:
                 read[place.folder] = {result.name: result for result in read_experiment(place.folder)}
-            done.append(Done(each.label, read[place.folder][place.run]))
-        made[experiment.name] = _make(experiment, request, done, request.scale.name, say)
-    return made
+            done[name].append(Done(each.label, read[place.folder][place.run]))
+    return done
 
 
 def rebuild(
@@ -179,7 +188,7 @@ def _make(
     elif experiment.note is not None:
         note = experiment.note(request)
     files = write(folder, made, note, warn=request.scale.small and not from_stored)
-    results = [run.result for run in done]
+    results = list({(run.result.folder, run.result.name): run.result for run in done}.values())
     if results:
         store_results(results, folder / "runs", experiment.metrics, spacing(results))
     result = {

@@ -133,7 +133,7 @@ class Wanted:
 
     @property
     def config(self) -> Any:
-        return _config(self.algorithm, _shown(self.dataset), self.settings)
+        return _config(self.algorithm, shown_name(self.dataset), self.settings)
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -170,7 +170,7 @@ def _config(algorithm: str, dataset: str, settings: tuple[tuple[str, Any], ...])
     return make_config(get_algorithm(algorithm), preset(algorithm, dataset) | dict(settings))
 
 
-def _shown(dataset: str) -> str:
+def shown_name(dataset: str) -> str:
     """What a data set will be called once it is loaded."""
     return Path(dataset).stem if Path(dataset).suffix in FILES else dataset
 
@@ -252,7 +252,8 @@ class Experiment:
     stored: Callable[[Sequence[RunResult]], list[Done]] | None = None  # its runs among kept ones
     compares: bool = False  # whether --methods means anything to it
     on_data: bool = True  # whether --source and --datasets do
-    cost: Callable[[Request], str] | None = None  # where it is not a number of runs
+    cost: Callable[[Request], str] | None = None  # where it is not the number of planned runs
+    then: Callable[[Request, Sequence[Done]], list[Asked]] | None = None  # runs that depend on those
     note: Callable[[Request], str] | None = None  # what may be concluded, where the scale and source do not say it
 
 

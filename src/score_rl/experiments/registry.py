@@ -1,12 +1,12 @@
 """The experiments by name, in the paper's order."""
 
 from score_rl.errors import unknown_name
-from score_rl.experiments import comparison, curves, false_correlation, runtime, uncertainty_map
+from score_rl.experiments import choice, comparison, curves, false_correlation, runtime, uncertainty_map
 from score_rl.experiments.plan import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for family in (comparison, runtime, uncertainty_map, curves, false_correlation)
+    for family in (comparison, choice, runtime, uncertainty_map, curves, false_correlation)
     for experiment in family.EXPERIMENTS
 }
 

@@ -15,7 +15,7 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -262,6 +262,44 @@ def _shared_legend(figure: Any, axes: Any, columns: float) -> None:
 
 
 # -- scores ----------------------------------------------------------------------------------------------------------
+
+
+class SettingGrid(NamedTuple):
+    """What pairs of settings reached on one data set, and which of them was chosen."""
+
+    title: str
+    values: Mapping[Any, float]  # by (row, column); one that is missing did not end well
+    chosen: tuple[float, ...]
+
+
+@styled
+def setting_grids(
+    grids: Sequence[SettingGrid], rows: Sequence[float], columns: Sequence[float], names: tuple[str, str]
+) -> Any:
+    """A table of numbers for each, dark where they are high, the chosen one framed."""
+    from matplotlib.patches import Rectangle
+
+    across = min(max(len(grids), 1), 4)
+    figure, axes = drawing.new_figure(-(-max(len(grids), 1) // across), across, 2.3, 2.3)
+    for axis in axes.ravel()[len(grids) :]:
+        axis.set_visible(False)
+    for axis, grid in zip(axes.ravel(), grids, strict=False):
+        values = np.array([[grid.values.get((row, column), np.nan) for column in columns] for row in rows])
+        highest = float(np.nanmax(values))
+        axis.imshow(values, cmap="Blues", vmin=0, vmax=max(1.0, 1.25 * highest), aspect="auto")
+        for (row, column), value in np.ndenumerate(values):
+            text = "diverged" if np.isnan(value) else f"{value:.1f}"
+            colour = "white" if value > 0.75 * max(highest, 0.8) else INK
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)
+        place = (list(columns).index(grid.chosen[1]) - 0.47, list(rows).index(grid.chosen[0]) - 0.47)
+        axis.add_patch(Rectangle(place, 0.94, 0.94, fill=False, edgecolor=ORANGE, linewidth=2))
+        axis.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
+        axis.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
+        axis.set(ylabel=names[0], xlabel=names[1])
+        axis.set_title(plain(grid.title), fontsize=8, loc="left")
+        axis.grid(visible=False)
+        axis.tick_params(length=0)
+    return figure
 
 
 @styled
