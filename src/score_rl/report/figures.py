@@ -280,7 +280,8 @@ def setting_grids(
     from matplotlib.patches import Rectangle
 
     across = min(max(len(grids), 1), 4)
-    figure, axes = drawing.new_figure(-(-max(len(grids), 1) // across), across, 2.3, 2.3)
+    size = (3.4, 3.0) if across == 1 else (2.3, 2.3)
+    figure, axes = drawing.new_figure(-(-max(len(grids), 1) // across), across, *size)
     for axis in axes.ravel()[len(grids) :]:
         axis.set_visible(False)
     for axis, grid in zip(axes.ravel(), grids, strict=False):
