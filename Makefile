@@ -26,7 +26,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) install --editable '.[dev]'
 	@touch $@
 
-train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge it (4 to 6 minutes on 2 cores)
+train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge it (1 to 4 minutes on 2 cores)
 	@$(BIN)/score train
 
 test: lint  ## formatter, linter, types and the fast tests

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from measured import Result, Stored
 
 from score_rl.errors import InputError
-from score_rl.experiments.protocols import METHODS, Protocol, rounded
+from score_rl.experiments.protocols import METHODS, rounded
 from score_rl.experiments.scales import SCALES
 from score_rl.report.paper import PAPER_STEPS, paper_dataset, paper_datasets
 from score_rl.report.results import algorithm_title
@@ -22,88 +22,8 @@ HOLDS, FAILS, PART, OPEN = "holds", "does not hold", "in part", "not enough data
 FEWEST = 3  # data sets that two methods must share before their means are compared
 HIGH = "-expert"  # medium-expert and expert: high quality; the other nine sets are of low and medium quality
 NARROW = ("-medium", "-expert")  # recorded by one policy or two, unlike random actions and all that was replayed
-COLLAPSE = 0.5  # a run has collapsed whose last evaluations are below this share of its best one
 SPEEDUP = 3.1
 CALLED = {"median": "median", "iqm": "interquartile mean", "mean": "mean", "optimality_gap": "gap to 100"}
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a method reached on one of the paper's data sets: the last policies of its seeds."""
-
-    algorithm: str
-    dataset: str  # by the paper's name
-    data: str  # what the data are
-    rows: int | None
-    protocol: Protocol
-    scores: Sequence[float]  # one for each seed
-    fresh: Sequence[float] | None = None  # the same policies in 100 fresh episodes
-    files: tuple[Path, ...] = ()
-    precision: str = "float32"
-    unusual: str = ""  # settings that are not its authors'
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What SCORE's grid chose for a data set, and what that reached on the reported seeds."""
-
-    dataset: str  # by the paper's name
-    beta: float
-    bc_decay: float
-    seeds: tuple[int, ...]  # that chose
-    chosen: float  # mean score by which it was chosen
-    common: float | None  # the same of the common setting; none where a run diverged
-    file: Path
-    result: Result | None = None  # on the reported seeds
-    means: Mapping[Any, float] = field(default_factory=dict)  # of each (β, γ_bc), as `chosen`
-
-
-class Ending(NamedTuple):
-    """How a training of SCORE in the paper's length ended, and how high it had been."""
-
-    dataset: str  # by the paper's name
-    beta: float
-    bc_decay: float
-    best: float  # evaluation
-    last: float  # mean of the last evaluations
-    file: Path
-
-    @property
-    def collapsed(self) -> bool:
-        return self.last < COLLAPSE * self.best
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Everything that the verdicts and the tables are made of."""
-
-    results: Mapping[tuple[str, str], Result]  # (algorithm, data set)
-    others: Sequence[Result] = ()  # stored as well, of protocols further from the paper's
-    experiments: Mapping[str, tuple[Path, Mapping[str, Any]]] = field(default_factory=dict)  # result.json by name
-    speeds: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict)  # files of benchmarks/results/speed
-    choices: Sequence[Choice] = ()  # of SCORE's grids
-    variants: Sequence[Result] = ()  # with other settings than the authors', and in no experiment
-    endings: Sequence[Ending] = ()  # of every training of SCORE in the paper's length
-
-    def whole(self, algorithm: str) -> dict[str, Result]:
-        """Its data sets with the paper's number of updates and at least two seeds, in the paper's order."""
-        mine = {dataset: self.results.get((algorithm, dataset)) for dataset in paper_datasets()}
-        return {
-            dataset: result
-            for dataset, result in mine.items()
-            if result is not None and result.protocol.updates >= PAPER_STEPS and result.protocol.seeds > 1
-        }
-
-    @property
-    def chosen(self) -> dict[str, Result]:
-        """SCORE on the data sets for which a grid chose a setting that was then reported in full."""
-        found = {choice.dataset: choice.result for choice in self.choices}
-        return {d: result for d, result in found.items() if result is not None and not result.protocol.shorter}
-
-    def with_choices(self) -> dict[str, Result]:
-        """SCORE with the chosen setting where there is one, with the common setting elsewhere; empty without any."""
-        common = self.whole("score")
-        return {d: self.chosen.get(d, result) for d, result in common.items()} if self.chosen else {}
 
 
 class Verdict(NamedTuple):
@@ -518,8 +438,3 @@ CLAIMS = (
         alike,
     ),
 )
-
-
-def read_experiments(folder: Path) -> dict[str, tuple[Path, Mapping[str, Any]]]:
-    """result.json of every stored experiment."""
-    return {path.parent.name: (path, json.loads(path.read_text())) for path in sorted(folder.glob("*/result.json"))}

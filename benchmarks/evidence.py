@@ -23,9 +23,10 @@ import tyro
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from claims import CLAIMS, Choice, Result, Stored
+from claims import CLAIMS
 from documents import refresh, tell, with_tables
 from kept_scores import read
+from measured import Choice, Result, Stored
 from planned import missing, seconds, without_grid
 
 from score_rl.algorithms.registry import algorithm_names

@@ -4,17 +4,17 @@
     python benchmarks/grid.py report --sources FOLDER --out FOLDER --data hopper-expert+halfcheetah-random
 
 `choose` trains all nine settings (β × γ_bc) with seeds of their own, as one fleet, and keeps OUT/results/grid-DATA
-with every score. A data set's choice is the setting of the highest mean over those seeds and the last five
-evaluations: last policies alone, ten episodes each, would mostly choose luck; a setting with a run that diverged is not
-chosen. `report` then trains the choices with the reported seeds and judges the last policies; a choice that is the
-common setting is left out, it has been reported. What was interrupted goes on when it is called again. Data are as in
-methods.py.
+with every score. A data set's choice is the setting of the highest mean over those seeds and the last quarter of
+training, five evaluations of twenty: last policies alone, ten episodes each, would mostly choose luck; a setting with
+a run that diverged is not chosen. `report` then trains the choices with the reported seeds and judges the last
+policies; a choice that is the common setting is left out, it has been reported. What was interrupted goes on when it is
+called again. Data are as in methods.py; `score experiment run grid` chooses by the same rule on the package's own.
 """
 
 import csv
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -26,9 +26,9 @@ from keep import draw, keep, summarise, trained
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.experiments.choice import BETAS, DECAYS, GRID, USUAL, Setting
+from score_rl.experiments.choice import BETAS, DECAYS, USUAL, Setting, best, ending
+from score_rl.report.results import Curve
 
-LAST = 5  # evaluations that a choice looks at
 TABLE = "scores.csv"
 PANELS = (("evaluation/score", "score"),)
 WHAT = "SCORE with a setting that other seeds chose, last policy, normalised score in percent"
@@ -91,7 +91,7 @@ def choose(asked: Arguments) -> None:
     found = choices(folder / TABLE)
     request = experiment.about["request"]
     about = {
-        "what": f"SCORE, normalised scores in percent; chosen by the mean over seeds and the last {LAST} evaluations",
+        "what": "SCORE, normalised scores in percent; chosen by the mean over seeds and the last quarter of training",
         "choices": {dataset: setting._asdict() for dataset, setting in found.items()},
         "request": request | {"datasets": [Path(each).name for each in request["datasets"]]},
         "provenance": experiment.about["provenance"],
@@ -101,38 +101,35 @@ def choose(asked: Arguments) -> None:
         print(f"{dataset}: {setting}", flush=True)
 
 
-def scored(table: Path) -> Iterator[tuple[str, Setting, int, int, float]]:
-    """Data set, setting, seed, update and score of every evaluation, in the order of the updates."""
+def curves(table: Path) -> dict[tuple[str, Setting, int], Curve]:
+    """The scores of every run, by data set, setting and seed."""
+    found: dict[tuple[str, Setting, int], list[tuple[int, float]]] = defaultdict(list)
     with table.open() as file:
-        for row in sorted(csv.DictReader(file), key=lambda row: int(row["step"])):
-            setting = Setting(float(row["beta"]), float(row["bc_decay"]))
-            yield row["dataset"], setting, int(row["seed"]), int(row["step"]), float(row["score"])
+        for row in csv.DictReader(file):
+            run = (row["dataset"], Setting(float(row["beta"]), float(row["bc_decay"])), int(row["seed"]))
+            found[run].append((int(row["step"]), float(row["score"])))
+    return {run: Curve(*map(np.array, zip(*sorted(points), strict=True))) for run, points in found.items()}
+
+
+def ended(table: Path) -> dict[tuple[str, Setting, int], Curve]:
+    """Of those whose setting has no run that stopped early: one that diverged is judged no more."""
+    found = curves(table)
+    end = {dataset: max(c.steps[-1] for (d, _, _), c in found.items() if d == dataset) for dataset, _, _ in found}
+    early = {(dataset, setting) for (dataset, setting, _), c in found.items() if c.steps[-1] < end[dataset]}
+    return {run: curve for run, curve in found.items() if run[:2] not in early}
 
 
 def judged(table: Path) -> dict[str, dict[Setting, float]]:
-    """For each data set and setting the mean over seeds and the last evaluations; none where a run did not end."""
-    seen: dict[str, dict[Setting, dict[int, list[tuple[int, float]]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
-    for dataset, setting, seed, step, score in scored(table):
-        seen[dataset][setting][seed].append((step, score))
-    means: dict[str, dict[Setting, float]] = {}
-    for dataset, settings in seen.items():
-        end = max(step for seeds in settings.values() for curve in seeds.values() for step, _ in curve)
-        means[dataset] = {
-            setting: float(np.mean([score for curve in seeds.values() for _, score in curve[-LAST:]]))
-            for setting, seeds in settings.items()
-            if all(curve[-1][0] == end for curve in seeds.values())  # one that diverged stops being judged
-        }
-    return means
+    """For each data set and setting the mean over seeds and the end of training; none where a run did not end."""
+    seen: dict[str, dict[Setting, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (dataset, setting, _), curve in ended(table).items():
+        seen[dataset][setting].append(ending(curve))
+    return {d: {setting: float(np.mean(mine)) for setting, mine in settings.items()} for d, settings in seen.items()}
 
 
 def choices(table: Path) -> dict[str, Setting]:
-    """The best of each data set; of equals the first in the grid's order."""
-    return {
-        dataset: max(settings, key=lambda s: (settings[s], -GRID.index(s)))
-        for dataset, settings in judged(table).items()
-    }
+    found = {dataset: best(settings) for dataset, settings in judged(table).items()}
+    return {dataset: setting for dataset, setting in found.items() if setting is not None}
 
 
 def report(asked: Arguments) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 
 import grid
 import numpy as np
-from claims import Choice, Ending, Result, Stored, read_experiments
+from measured import Choice, Ending, Result, Stored, read_experiments
 from stored import RESULTS
 
+from score_rl.experiments.choice import Setting, ending
 from score_rl.experiments.execution import once
 from score_rl.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
 from score_rl.report.grouping import gather, group, tell_apart, unusual
 from score_rl.report.paper import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
-from score_rl.report.results import SCORE, Group, RunResult
+from score_rl.report.results import SCORE, Curve, Group, RunResult
 
 
 def read(folder: Path = RESULTS) -> Stored:
@@ -64,32 +65,25 @@ def endings_of(runs: Sequence[RunResult]) -> list[Ending]:
     for run in runs:
         whole = run.algorithm == "score" and run.finished and run.steps >= PAPER_STEPS and SCORE in run.curves
         if whole and set(unusual(run, run.config)) <= {"beta", "bc_decay"}:
-            setting, scores = _setting(run.config), run.curves[SCORE].values
-            found.append(_ending(run.dataset, setting, scores, run.folder / "curves.csv"))
+            found.append(_ending(run.dataset, _setting(run.config), run.curves[SCORE], run.folder / "curves.csv"))
     return found
 
 
 def endings_in_grids(folder: Path) -> list[Ending]:
-    found = []
-    for path in sorted(folder.glob(f"grid-*/{grid.TABLE}")):
-        curves: dict[tuple[str, grid.Setting, int], list[tuple[int, float]]] = {}
-        for dataset, setting, seed, step, score in grid.scored(path):
-            curves.setdefault((dataset, setting, seed), []).append((step, score))
-        end = max(curve[-1][0] for curve in curves.values())
-        for (dataset, setting, _), curve in curves.items():
-            if curve[-1][0] == end >= PAPER_STEPS:
-                found.append(_ending(dataset, setting, [score for _, score in curve], path))
-    return found
+    return [
+        _ending(dataset, setting, curve, path)
+        for path in sorted(folder.glob(f"grid-*/{grid.TABLE}"))
+        for (dataset, setting, _), curve in grid.ended(path).items()
+        if curve.steps[-1] >= PAPER_STEPS
+    ]
 
 
-def _ending(dataset: str, setting: grid.Setting, scores: Any, file: Path) -> Ending:
-    return Ending(
-        paper_dataset(dataset) or dataset, *setting, float(np.max(scores)), float(np.mean(scores[-grid.LAST :])), file
-    )
+def _ending(dataset: str, setting: Setting, curve: Curve, file: Path) -> Ending:
+    return Ending(paper_dataset(dataset) or dataset, *setting, float(np.max(curve.values)), ending(curve), file)
 
 
-def _setting(config: Mapping[str, Any]) -> grid.Setting:
-    return grid.Setting(config.get("beta", grid.COMMON.beta), config.get("bc_decay", grid.COMMON.bc_decay))
+def _setting(config: Mapping[str, Any]) -> Setting:
+    return Setting(config.get("beta", grid.COMMON.beta), config.get("bc_decay", grid.COMMON.bc_decay))
 
 
 def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = None) -> Stored:

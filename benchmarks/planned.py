@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claims import Result, Stored
+from measured import Result, Stored
 
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm

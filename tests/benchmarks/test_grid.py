@@ -13,10 +13,10 @@ def table(path, rows):
 
 
 def test_the_last_evaluations_of_all_seeds_decide_and_nothing_else(tmp_path):
-    early = [("hopper", 0.1, 0.96, seed, step, 100.0) for seed in (5, 6) for step in (1, 2, 3)]
-    late = [("hopper", 0.1, 0.96, seed, step, 10.0) for seed in (5, 6) for step in range(4, 4 + grid.LAST)]
-    lucky = [("hopper", 0.2, 0.98, 5, step, 30.0) for step in range(1, 4 + grid.LAST)]
-    unlucky = [("hopper", 0.2, 0.98, 6, step, 0.0) for step in range(1, 4 + grid.LAST)]
+    early = [("hopper", 0.1, 0.96, seed, step, 100.0) for seed in (5, 6) for step in range(1, 16)]
+    late = [("hopper", 0.1, 0.96, seed, step, 10.0) for seed in (5, 6) for step in range(16, 21)]
+    lucky = [("hopper", 0.2, 0.98, 5, step, 30.0) for step in range(1, 21)]
+    unlucky = [("hopper", 0.2, 0.98, 6, step, 0.0) for step in range(1, 21)]
     stored = table(tmp_path / "scores.csv", reversed(early + late + lucky + unlucky))
     assert grid.judged(stored)["hopper"] == {Setting(0.1, 0.96): 10.0, Setting(0.2, 0.98): 15.0}
     assert grid.choices(stored) == {"hopper": Setting(0.2, 0.98)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import methods
 import planned
 import pytest
-from claims import Choice, Result, Stored
+from measured import Choice, Result, Stored
 
 from score_rl.experiments.protocols import Protocol
 from score_rl.report.paper import paper_datasets

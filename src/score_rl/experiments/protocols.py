@@ -24,7 +24,6 @@ from score_rl.report.results import SCORE, Group, RunResult
 
 PAPER_EPISODES = 10
 METHODS = ("score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl")  # the paper's order
-CHOOSES = METHODS[0]  # settings for each data set
 _NEAREST = (D4RL, RECOLLECTED, UNIFORM, REPLICA, FILE)  # to what the paper was measured on
 
 
@@ -111,9 +110,9 @@ def closest(results: Iterable[RunResult]) -> list[Group]:
 
 
 def chosen(results: Iterable[RunResult]) -> list[Group]:
-    """Runs whose settings other seeds chose from a grid (`benchmarks/grid.py`), as their record says: the protocol
-    closest to the paper's on each data set, in the paper's order."""
-    picked = [run for run in results if was_chosen(run) and run.algorithm == CHOOSES and paper_dataset(run.dataset)]
+    """SCORE's runs whose settings other seeds chose from a grid (`benchmarks/grid.py`), as their record says: the
+    protocol closest to the paper's on each data set, in the paper's order."""
+    picked = [run for run in results if was_chosen(run) and run.algorithm == "score" and paper_dataset(run.dataset)]
     found: dict[str, Group] = {}
     for each in sorted(group(tell_apart(widest_first(picked))), key=_closeness, reverse=True):
         found.setdefault(paper_dataset(each.dataset) or "", dataclasses.replace(each, settings={}))

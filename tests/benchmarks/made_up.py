@@ -1,0 +1,35 @@
+"""Results that were never measured, for tests of what is made of measured ones."""
+
+from pathlib import Path
+
+import numpy as np
+
+from score_rl.experiments.protocols import METHODS
+from score_rl.report.paper import paper_datasets, paper_method, paper_table
+from score_rl.report.results import Curve, RunResult
+
+MILLION = 1_000_000
+
+
+def runs(algorithm, dataset, scores, steps=MILLION, *, folder="kept", status="finished", request=None, **config):
+    """A run for each score, by seeds from 0 on."""
+    return [
+        RunResult(
+            folder=Path(folder), name=f"{dataset}_seed={seed}", algorithm=algorithm, dataset=dataset,
+            environment="hopper", task="hopper", seed=seed, config=config, status=status, step=steps, steps=steps,
+            curves={"evaluation/score": Curve(np.array([steps]), np.array([float(score)]))},
+            data={"checksum": folder}, request={"eval_episodes": 10} | (request or {}),
+        )
+        for seed, score in enumerate(scores)
+    ]  # fmt: skip
+
+
+def complete(shift=None, methods=METHODS, datasets=None, steps=MILLION):
+    """The paper's own means as if they were measured here, close together; `shift` moves some."""
+    made = []
+    for algorithm in methods:
+        for dataset in datasets or paper_datasets():
+            mean = paper_table()[dataset, paper_method(algorithm)].mean + (shift or {}).get(algorithm, 0.0)
+            length = steps // 1_000 if algorithm == "morel" else steps
+            made += runs(algorithm, f"replica:{dataset}", [mean + 0.05 * seed for seed in range(-2, 3)], length)
+    return made
