@@ -235,6 +235,12 @@ def test_the_main_table_from_stored_has_the_same_numbers(tmp_path, monkeypatch, 
         assert row["one for all"] == evidence.spread(stored.results["score", row["data set"]].scores)
     ours = list(stored.with_choices().values())
     assert both["here"] == evidence.overall(ours)[1], "as README's last line has it"
+    first, again = tmp_path / "main-table" / "stored" / "runs", tmp_path / "again"
+    with pytest.raises(SystemExit):
+        main(["experiment", "run", "main-table", "--out", str(again), "--from-stored", str(first), "--quiet"])
+    for name in ("table.csv", "chosen.csv", "runs/curves.csv"):
+        made = [folder / "main-table" / "stored" / name for folder in (tmp_path, again)]
+        assert made[0].read_text() == made[1].read_text(), "what it keeps is enough to rebuild it"
     about = json.loads((tmp_path / "main-table" / "stored" / "result.json").read_text())
     assert set(about["source"]) == {result.data for result in stored.results.values()}, "what the data are"
     assert about["trained_by"], "and who trained, not only who drew"

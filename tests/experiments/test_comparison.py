@@ -1,5 +1,6 @@
 """Settings that a grid chose stand beside the one setting for all, and are in no mean of it."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -72,3 +73,9 @@ def test_of_several_choices_the_longest_counts():
     short = runs("hopper-expert", [1, 2, 3, 4, 5], steps=300_000, by=(5, 6), beta=0.1, bc_decay=1.0)
     (found,) = chosen(short + BETTER + COMMON)
     assert [run.score for run in found.runs] == [103, 103, 104, 105, 105]
+
+
+def test_a_choice_of_which_no_run_ended_is_none():
+    broken = [dataclasses.replace(run, status="diverged") for run in BETTER]
+    assert chosen(broken + COMMON) == []
+    assert "chosen" not in shown(broken + COMMON).tables

@@ -52,9 +52,13 @@ def choosing_seeds(request: Request) -> tuple[int, ...]:
     return tuple(range(first, first + CHOOSING))
 
 
+def asked_data(request: Request) -> list[str]:
+    return request.data(SMALL if request.scale.small else paper_datasets())
+
+
 def plan(request: Request) -> list[Asked]:
     """The grid with the seeds that choose, and one setting for all with those that are reported."""
-    datasets = request.data(SMALL if request.scale.small else paper_datasets())
+    datasets = asked_data(request)
     grid = [Variant(str(setting), setting._asdict()) for setting in GRID]
     choosing = product(replace(request, seeds=choosing_seeds(request)), grid, datasets)
     return choosing + product(request, [Variant(COMMON)], datasets)
@@ -65,7 +69,7 @@ def then(request: Request, done: Sequence[Done]) -> list[Asked]:
     found = {dataset: best(judged(done, dataset)) for dataset in _datasets(done)}
     return [
         asked
-        for name in request.data(SMALL if request.scale.small else paper_datasets())
+        for name in asked_data(request)
         if (setting := found.get(shown_name(name))) is not None
         for asked in product(request, [Variant(CHOSEN, setting._asdict())], [name])
     ]
@@ -89,11 +93,11 @@ def ending(curve: Curve) -> float:
 
 def judged(done: Sequence[Done], dataset: str) -> dict[Setting, float]:
     """By setting: the mean over the seeds that choose; none where one of them has not ended well."""
-    found = {}
+    found, measure = {}, _measure(done, dataset)
     for setting in GRID:
         mine = [run.result for run in done if run.label == str(setting) and run.result.dataset == dataset]
-        if mine and all(run.finished and _measure(done, dataset) in run.curves for run in mine):
-            found[setting] = float(np.mean([ending(run.curves[_measure(done, dataset)]) for run in mine]))
+        if mine and all(run.finished and measure in run.curves for run in mine):
+            found[setting] = float(np.mean([ending(run.curves[measure]) for run in mine]))
     return found
 
 

@@ -87,18 +87,20 @@ def run(experiments: Sequence[Experiment], request: Request, say: Say) -> dict[s
     for experiment in experiments:
         experiment.prepare(request)
         asked[experiment.name] = experiment.plan(request)
-    done = _trained(asked, request, say)
+    read: dict[Path, dict[str, RunResult]] = {}
+    done = _trained(asked, request, read, say)
     further = {e.name: e.then(request, done[e.name]) for e in experiments if e.then is not None}
-    for name, more in _trained(further, request, say).items():
+    for name, more in _trained(further, request, read, say).items():
         done[name] += more
     return {e.name: _make(e, request, done[e.name], request.scale.name, say) for e in experiments}
 
 
-def _trained(asked: Mapping[str, Sequence[Asked]], request: Request, say: Say) -> dict[str, list[Done]]:
-    """What several experiments ask for, trained together, for each of them."""
+def _trained(
+    asked: Mapping[str, Sequence[Asked]], request: Request, read: dict[Path, dict[str, RunResult]], say: Say
+) -> dict[str, list[Done]]:
+    """What several experiments ask for, trained together, for each of them; `read` holds what has been read so far."""
     wanted = [run.run for runs in asked.values() for run in runs]
     stored = ready(request.out / "fleets", wanted, quiet=request.quiet, say=say) if wanted else {}
-    read: dict[Path, dict[str, RunResult]] = {}
     done: dict[str, list[Done]] = {name: [] for name in asked}
     for name, runs in asked.items():
         for each in runs:
@@ -188,7 +190,7 @@ def _make(
     elif experiment.note is not None:
         note = experiment.note(request)
     files = write(folder, made, note, warn=request.scale.small and not from_stored)
-    results = list({(run.result.folder, run.result.name): run.result for run in done}.values())
+    results = list({id(run.result): run.result for run in done}.values())  # one may have two labels
     if results:
         store_results(results, folder / "runs", experiment.metrics, spacing(results))
     result = {

@@ -115,7 +115,8 @@ def chosen(results: Iterable[RunResult]) -> list[Group]:
     picked = [run for run in results if was_chosen(run) and run.algorithm == "score" and paper_dataset(run.dataset)]
     found: dict[str, Group] = {}
     for each in sorted(group(tell_apart(widest_first(picked))), key=_closeness, reverse=True):
-        found.setdefault(paper_dataset(each.dataset) or "", dataclasses.replace(each, settings={}))
+        if protocol_of(each).seeds:
+            found.setdefault(paper_dataset(each.dataset) or "", dataclasses.replace(each, settings={}))
     return [found[dataset] for dataset in paper_datasets() if dataset in found]
 
 
