@@ -12,8 +12,8 @@ import numpy as np
 from measured import Result, Stored
 
 from score_rl.errors import InputError
-from score_rl.experiments.protocols import METHODS, rounded
-from score_rl.experiments.scales import SCALES
+from score_rl.paper.experiments.protocols import METHODS, rounded
+from score_rl.paper.experiments.scales import SCALES
 from score_rl.report.paper import PAPER_STEPS, paper_dataset, paper_datasets
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import AGGREGATES, Estimate, aggregates, overlap, score_matrix

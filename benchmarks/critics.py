@@ -1,5 +1,6 @@
-"""An ensemble of critics on many rows: the kernels of `nets/layers.py` and `nets/streamed.py` in turns, or those of
-`nets/passes.py` and what the compiler makes of many passes with dropout.
+"""An ensemble of critics on many rows: the kernels in `nets/kernels` in turns.
+
+Those of `layers.py` and `streamed.py`, or those of `passes.py` and what the compiler makes of many passes with dropout.
 
     python benchmarks/critics.py                                        alone, the shapes of CQL, PBRL and SAC-N
     python benchmarks/critics.py --ways layers streamed streamed:stored=True,sum_outputs=128,sums=64/8/3/264
@@ -35,12 +36,12 @@ from methods import with_settings
 from rich.console import Console
 from timing import ACTION, OBSERVATION, Clock, Engine, Results, TakesTurns, in_turns, median
 
-import score_rl.fleet.program as fleet_program
-from score_rl.nets import passes
-from score_rl.nets.layers import Tiles, tiles_for
+import score_rl.engine.program as fleet_program
+from score_rl.nets.kernels import passes
+from score_rl.nets.kernels.layers import Tiles, tiles_for
+from score_rl.nets.kernels.streamed import Stream, Work
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
-from score_rl.nets.streamed import Stream, Work
 
 Mode = Literal["grad", "input", "value"]
 OF_PASSES = ("passes", "compiler")  # ways to do many passes with dropout

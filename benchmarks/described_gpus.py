@@ -22,7 +22,7 @@ import tyro
 from jax.experimental import topologies
 from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding, use_abstract_mesh
 
-from score_rl.fleet.program import arithmetic_for
+from score_rl.engine.program import arithmetic_for
 from score_rl.nets.dropout import hidden_of, many_passes
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import arithmetic

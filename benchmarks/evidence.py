@@ -30,9 +30,9 @@ from measured import Choice, Result, Stored
 from planned import missing, seconds, without_grid
 
 from score_rl.algorithms.registry import algorithm_names
-from score_rl.drawing import BLUE, GREEN, ORANGE, new_figure
-from score_rl.experiments.choice import BETAS, DECAYS
-from score_rl.experiments.protocols import span
+from score_rl.paper.experiments.choice import BETAS, DECAYS
+from score_rl.paper.experiments.protocols import span
+from score_rl.report.drawing import BLUE, GREEN, ORANGE, new_figure
 from score_rl.report.figures import FAINT, INK, SettingGrid, performance_profiles, setting_grids, styled
 from score_rl.report.paper import SEEDS, Printed, paper_datasets, paper_table, printed
 from score_rl.report.results import algorithm_title

@@ -26,7 +26,7 @@ from keep import draw, keep, summarise, trained
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.experiments.choice import BETAS, DECAYS, USUAL, Setting, best, ending
+from score_rl.paper.experiments.choice import BETAS, DECAYS, USUAL, Setting, best, ending
 from score_rl.report.results import Curve
 
 TABLE = "scores.csv"

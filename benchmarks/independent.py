@@ -22,8 +22,8 @@ from rich.progress import track
 
 import score_rl
 from score_rl.data.dataset import Dataset
-from score_rl.fleet.store import provenance
-from score_rl.judge.rollouts import episode_generators, judge
+from score_rl.rollout.episodes import episode_generators, judge
+from score_rl.store.folder import provenance
 
 METHOD = "td3-bc"
 VALUED = 10_000  # rows that Q is averaged over

@@ -11,9 +11,9 @@ import numpy as np
 from measured import Choice, Ending, Result, Stored, read_experiments
 from stored import RESULTS
 
-from score_rl.experiments.choice import Setting, ending
-from score_rl.experiments.execution import once
-from score_rl.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
+from score_rl.paper.experiments.choice import Setting, ending
+from score_rl.paper.experiments.execution import once
+from score_rl.paper.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
 from score_rl.report.grouping import gather, group, tell_apart, unusual
 from score_rl.report.paper import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
 from score_rl.report.results import SCORE, Curve, Group, RunResult

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from score_rl.experiments.protocols import Protocol
+from score_rl.paper.experiments.protocols import Protocol
 from score_rl.report.paper import PAPER_STEPS, paper_datasets
 
 COLLAPSE = 0.5  # a run has collapsed whose last evaluations are below this share of its best one

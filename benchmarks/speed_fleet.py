@@ -20,15 +20,17 @@ from timing import Clock, Engine, Results, compiled
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import load_dataset
+from score_rl.engine.program import FleetProgram
+from score_rl.engine.runs import Run, group_fleets
 from score_rl.envs import TASKS, available_cores
 from score_rl.errors import Stopped
-from score_rl.fleet.acting import FleetActor
-from score_rl.fleet.launch import choose_precision
-from score_rl.fleet.program import FleetProgram
-from score_rl.fleet.spec import ExperimentSpec, Run, default_log_every, expand_runs, group_fleets
-from score_rl.fleet.store import Folder, MetricsWriter, Row
-from score_rl.fleet.training import FleetTrainer, Piece, StopRequest
-from score_rl.judge import rollouts
+from score_rl.rollout import episodes as rollouts
+from score_rl.rollout.acting import FleetActor
+from score_rl.run.expansion import expand_runs
+from score_rl.run.launch import choose_precision
+from score_rl.run.training import FleetTrainer, Piece, StopRequest
+from score_rl.store.folder import Folder, MetricsWriter, Row
+from score_rl.store.request import ExperimentSpec, default_log_every
 
 if TYPE_CHECKING:
     from speed import Arguments

@@ -15,12 +15,14 @@ import numpy as np
 from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset, make_dataset
+from score_rl.engine.program import FleetProgram
+from score_rl.engine.runs import Run
+from score_rl.engine.stage_program import StageProgram
 from score_rl.envs import available_cores
-from score_rl.fleet.launch import choose_precision
-from score_rl.fleet.program import FleetProgram
-from score_rl.fleet.spec import ExperimentSpec, Run, expand_runs
-from score_rl.fleet.stage_program import StageProgram
-from score_rl.fleet.store import provenance
+from score_rl.run.expansion import expand_runs
+from score_rl.run.launch import choose_precision
+from score_rl.store.folder import provenance
+from score_rl.store.request import ExperimentSpec
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
 WINDOW, WINDOW_ON_CPU = 2_000, 20  # updates that a call does: far more than a call costs

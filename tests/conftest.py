@@ -14,7 +14,7 @@ os.environ.setdefault(
 import jax
 import pytest
 
-from score_rl.fleet.compilation import keep_compiled_programs
+from score_rl.engine.compilation import keep_compiled_programs
 
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -23,7 +23,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 @pytest.fixture(autouse=True)
 def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch):
     """What tests train is float32 unless they ask, also where the processor multiplies bfloat16."""
-    monkeypatch.setattr("score_rl.fleet.launch.bfloat16_units", lambda: None)
+    monkeypatch.setattr("score_rl.run.launch.bfloat16_units", lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from score_rl.data.catalogue import load_dataset
     from score_rl.errors import InputError
-    from score_rl.fleet.experiment import Experiment, load
-    from score_rl.fleet.launch import resume, train
+    from score_rl.run.experiment import Experiment, load
+    from score_rl.run.launch import resume, train
 
 __all__ = ["Experiment", "InputError", "load", "load_dataset", "resume", "train"]
 
 _HOME = {
-    "Experiment": "score_rl.fleet.experiment",
+    "Experiment": "score_rl.run.experiment",
     "InputError": "score_rl.errors",
-    "load": "score_rl.fleet.experiment",
+    "load": "score_rl.run.experiment",
     "load_dataset": "score_rl.data.catalogue",
-    "resume": "score_rl.fleet.launch",
-    "train": "score_rl.fleet.launch",
+    "resume": "score_rl.run.launch",
+    "train": "score_rl.run.launch",
 }
 
 

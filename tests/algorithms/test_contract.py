@@ -12,10 +12,10 @@ import score_rl
 from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.data.dataset import make_dataset
+from score_rl.engine.program import FleetProgram
+from score_rl.engine.runs import Run
 from score_rl.errors import InputError
-from score_rl.fleet.checkpoint import from_arrays, to_arrays
-from score_rl.fleet.program import FleetProgram
-from score_rl.fleet.spec import Run
+from score_rl.store.checkpoints import from_arrays, to_arrays
 
 NAMES = algorithm_names()
 # SCORE's ablations change what is computed and stored: they make the same promises.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from score_rl.experiments.protocols import METHODS
+from score_rl.paper.experiments.protocols import METHODS
 from score_rl.report.paper import paper_datasets, paper_method, paper_table
 from score_rl.report.results import Curve, RunResult
 

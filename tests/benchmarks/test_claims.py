@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from measured import Ending, Stored
 
-from score_rl.experiments.protocols import METHODS
+from score_rl.paper.experiments.protocols import METHODS
 from score_rl.report.paper import paper_datasets, paper_table
 from score_rl.report.results import Curve
 from tests.benchmarks.made_up import MILLION, complete, runs

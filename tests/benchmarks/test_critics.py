@@ -6,11 +6,11 @@ import critics
 import jax
 import pytest
 
-import score_rl.fleet.program as fleet_program
-from score_rl.nets import passes
-from score_rl.nets.layers import tiles_for
+import score_rl.engine.program as fleet_program
+from score_rl.nets.kernels import passes
+from score_rl.nets.kernels.layers import tiles_for
+from score_rl.nets.kernels.streamed import Work
 from score_rl.nets.precision import Arithmetic
-from score_rl.nets.streamed import Work
 
 
 def test_ways_take_turns_and_are_stored(tmp_path, capsys):

@@ -15,7 +15,7 @@ import pytest
 from measured import Choice
 
 from score_rl.cli import main
-from score_rl.experiments.protocols import Protocol, closest, labelled, protocol_of
+from score_rl.paper.experiments.protocols import Protocol, closest, labelled, protocol_of
 from score_rl.report.paper import paper_datasets
 from tests.benchmarks.made_up import MILLION, complete, runs
 

@@ -8,7 +8,7 @@ import planned
 import pytest
 from measured import Choice, Result, Stored
 
-from score_rl.experiments.protocols import Protocol
+from score_rl.paper.experiments.protocols import Protocol
 from score_rl.report.paper import paper_datasets
 
 

@@ -9,7 +9,7 @@ import speed_fleet
 import timing
 
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.fleet.program import pack_rows
+from score_rl.engine.program import pack_rows
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from score_rl.data.check import Finding, check_file
 from score_rl.data.policies import UniformActions
 from score_rl.data.recording import collect
-from score_rl.data.replica import build_replica
+from score_rl.data.sources.replica import build_replica
 
 from .recordings import recording, write
 

@@ -9,8 +9,8 @@ import pytest
 
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.collect import recollect
-from score_rl.data.d4rl import d4rl_facts
 from score_rl.data.policies import D4RL_LOG_STD, SquashedGaussian, read_policy, write_policy
+from score_rl.data.sources.d4rl import d4rl_facts
 from score_rl.errors import InputError
 
 from .recordings import hopper_recording, recording, write

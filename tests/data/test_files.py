@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from score_rl.data.catalogue import load_dataset
-from score_rl.data.hdf5 import read_hdf5, write_hdf5
 from score_rl.data.policies import ladder_policies
 from score_rl.data.recording import collect
-from score_rl.data.replica import unit_bounds
+from score_rl.data.sources.hdf5 import read_hdf5, write_hdf5
+from score_rl.data.sources.replica import unit_bounds
 from score_rl.errors import InputError
 
 from .recordings import hopper_recording, recording, write

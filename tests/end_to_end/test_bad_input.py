@@ -11,7 +11,7 @@ import pytest
 
 import score_rl
 from score_rl.data.dataset import make_dataset
-from score_rl.fleet.checkpoint import checkpoints
+from score_rl.store.checkpoints import checkpoints
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
 
 

@@ -10,8 +10,9 @@ import pytest
 
 import score_rl.cli as cli
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
-from score_rl.fleet.spec import ExperimentSpec, expand_runs
-from tests.fleet.conftest import recording
+from score_rl.run.expansion import expand_runs
+from score_rl.store.request import ExperimentSpec
+from tests.run.conftest import recording
 
 
 def test_help_answers_without_loading_jax(score):

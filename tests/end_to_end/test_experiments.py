@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from score_rl.experiments.registry import EXPERIMENTS
+from score_rl.paper.experiments.registry import EXPERIMENTS
 from score_rl.report.paper import paper_dataset
 from tests.end_to_end.conftest import start_process, wait_for
 

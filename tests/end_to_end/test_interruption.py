@@ -9,10 +9,10 @@ import pytest
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.fleet import training
-from score_rl.fleet.checkpoint import checkpoints
-from score_rl.fleet.holding import FILE
 from score_rl.report.grouping import gather
+from score_rl.run import training
+from score_rl.store.checkpoints import checkpoints
+from score_rl.store.lock import FILE
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
 from tests.end_to_end.test_train import final_arrays
 

@@ -10,9 +10,9 @@ import pytest
 
 import score_rl
 from score_rl.errors import InputError
-from score_rl.fleet import launch
-from score_rl.fleet.checkpoint import checkpoints, load_checkpoint
-from score_rl.fleet.spec import ExperimentSpec
+from score_rl.run import launch
+from score_rl.store.checkpoints import checkpoints, load_checkpoint
+from score_rl.store.request import ExperimentSpec
 from tests.data.recordings import plant, write
 from tests.end_to_end.conftest import SMALL
 

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import pytest
 
 from score_rl.nets.actor_critic import least_value, values
-from score_rl.nets.layers import Tiles
+from score_rl.nets.kernels.layers import Tiles
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
-from tests.nets.slopes import distance
+from tests.nets.kernels.slopes import distance
 
 OBSERVATIONS, ACTIONS, ROWS = 5, 3, 20
 

@@ -10,7 +10,7 @@ import pytest
 from score_rl.algorithms import bear, uwac
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.nets.dropout import dropout
-from score_rl.nets.passes import Passes, Work
+from score_rl.nets.kernels.passes import Passes, Work
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.parity import numpy_reference as ref
 from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, start

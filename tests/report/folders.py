@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from score_rl.fleet.store import Folder, MetricsWriter, Row
+from score_rl.store.folder import Folder, MetricsWriter, Row
 
 PROVENANCE = {
     "code": "0123456789abcdef",

@@ -113,7 +113,7 @@ class Algorithm:
     counts_as: int = 1  # updates of other methods that one of its own stands for
     characteristics: tuple[str, ...] = ()  # the paper's words: "value-penalised", "uncertainty-aware", ...
     precisions: tuple[str, ...] = ("float32", "bfloat16")  # of matrix products, that it can be trained in
-    bfloat16_on: tuple[str, ...] = ()  # kinds of CPUs on which that was measured to be faster (fleet/compilation.py)
+    bfloat16_on: tuple[str, ...] = ()  # kinds of CPUs on which that was measured to be faster (engine/compilation.py)
     headline: tuple[str, ...] = ()  # metrics worth a place beside the progress bar
 
 

@@ -36,7 +36,7 @@ class EvaluateArguments:
 def evaluate_command(arguments: Sequence[str]) -> int:
     asked = parse(EvaluateArguments, arguments, "score evaluate")
     from score_rl.data.progress import row_progress
-    from score_rl.fleet.experiment import load
+    from score_rl.run.experiment import load
 
     experiment = load(asked.folder)
     runs = [experiment[name] for name in asked.run] or list(experiment)

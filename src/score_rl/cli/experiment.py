@@ -66,10 +66,10 @@ EXPERIMENT_COMMANDS: dict[str, type] = {"list": ExperimentList, "run": Experimen
 
 def experiment_command(arguments: Sequence[str]) -> int:
     asked = subcommand("experiment", EXPERIMENT_COMMANDS, with_default_folder(arguments))
-    from score_rl.experiments.execution import cost, overview, rebuild, run
-    from score_rl.experiments.plan import Request
-    from score_rl.experiments.registry import EXPERIMENTS, get_experiment
-    from score_rl.experiments.scales import SHOWN, get_scale
+    from score_rl.paper.experiments.execution import cost, overview, rebuild, run
+    from score_rl.paper.experiments.plan import Request
+    from score_rl.paper.experiments.registry import EXPERIMENTS, get_experiment
+    from score_rl.paper.experiments.scales import SHOWN, get_scale
 
     if isinstance(asked, ExperimentList):
         table = Table(

@@ -31,7 +31,7 @@ class TheoryRun:
 
 def theory_command(arguments: Sequence[str]) -> int:
     asked = subcommand("theory", {"list": TheoryList, "run": TheoryRun}, arguments)
-    from score_rl.theory.studies import STUDIES, run_study
+    from score_rl.paper.theory.studies import STUDIES, run_study
 
     if isinstance(asked, TheoryList):
         table = Table("name", "in the paper", "what it shows")

@@ -95,7 +95,7 @@ def train_command(arguments: Sequence[str]) -> int:
     Settings = sweep_type(algorithm)
     both = dataclasses.make_dataclass("Train", [("config", Settings, Settings())], bases=(TrainArguments,), frozen=True)
     asked: Any = parse(both, arguments, "score train", TrainArguments.__doc__)
-    from score_rl.fleet.launch import resume, train
+    from score_rl.run.launch import resume, train
 
     if asked.resume is not None:
         taken = ("--resume", "--steps", "--quiet")

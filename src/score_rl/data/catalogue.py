@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from score_rl.data.dataset import Dataset
-from score_rl.data.storage import cache_folder
+from score_rl.disk import cache_folder
 from score_rl.errors import InputError, unknown_name
 
 
@@ -24,8 +24,8 @@ class Entry:
 
 def dataset_names(cache: Path | None = None) -> list[Entry]:
     """Every named data set, replicas first: they need no network."""
-    from score_rl.data.d4rl import d4rl_path, d4rl_table
-    from score_rl.data.replica import replica_names, replica_path, replica_rows
+    from score_rl.data.sources.d4rl import d4rl_path, d4rl_table
+    from score_rl.data.sources.replica import replica_names, replica_path, replica_rows
     from score_rl.envs.tasks import task_of
 
     folder = cache_folder(cache)
@@ -68,7 +68,7 @@ def load_dataset(
         path = ready_replica(rest, transitions, seed, cache_folder(cache), progress)
         return load_file(path, name=name, environment=environment, action_bounds=action_bounds)
     if source == "d4rl":
-        from score_rl.data.d4rl import ready_d4rl
+        from score_rl.data.sources.d4rl import ready_d4rl
 
         path = ready_d4rl(rest, cache_folder(cache), progress)
     else:
@@ -84,7 +84,7 @@ def load_dataset(
 
 def ready_replica(name: str, transitions: int | None, seed: int, cache: Path, progress: bool) -> Path:
     """The cached file of a replica, built if it is not there or was made by another recipe."""
-    from score_rl.data.replica import build_replica, holds_recipe, replica_path, replica_recipe
+    from score_rl.data.sources.replica import build_replica, holds_recipe, replica_path, replica_recipe
 
     recipe = replica_recipe(name, transitions, seed)
     path = replica_path(cache, name, transitions, seed)

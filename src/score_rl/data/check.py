@@ -11,7 +11,7 @@ from score_rl.data.dataset import BOUND_TOLERANCE, episode_limit, make_dataset
 from score_rl.data.doubts import dropped_rows, listed, narrow_actions, unmarked_ends, unrelated_rows
 from score_rl.data.episodes import split_episodes
 from score_rl.data.files import Bounds, file_checksum, infer_environment
-from score_rl.data.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata
+from score_rl.data.sources.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata
 from score_rl.envs.tasks import task_of, terminates
 from score_rl.errors import InputError
 
@@ -226,7 +226,7 @@ def _check_learning(arrays: Mapping[str, np.ndarray], bounds: Bounds | None) -> 
 
 
 def _check_published(path: Path) -> Iterator[Finding]:
-    from score_rl.data.d4rl import d4rl_table
+    from score_rl.data.sources.d4rl import d4rl_table
 
     for name, facts in d4rl_table().items():
         if facts.url.endswith(f"/{path.name}"):

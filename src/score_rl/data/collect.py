@@ -4,11 +4,11 @@ from pathlib import Path
 
 from score_rl.data.dataset import Dataset
 from score_rl.data.files import file_checksum, infer_environment, load_file
-from score_rl.data.hdf5 import open_hdf5, read_hdf5, write_hdf5
 from score_rl.data.policies import read_policy
 from score_rl.data.progress import row_progress
 from score_rl.data.recording import collect
-from score_rl.data.replica import RECIPE_FORMAT, library_versions, unit_bounds
+from score_rl.data.sources.hdf5 import open_hdf5, read_hdf5, write_hdf5
+from score_rl.data.sources.replica import RECIPE_FORMAT, library_versions, unit_bounds
 from score_rl.envs.interface import PHYSICS
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name

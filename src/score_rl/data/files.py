@@ -11,7 +11,7 @@ import numpy as np
 
 from score_rl.data.dataset import BOUND_TOLERANCE, Dataset, make_dataset
 from score_rl.data.episodes import split_episodes, spread_rows
-from score_rl.data.hdf5 import read_hdf5
+from score_rl.data.sources.hdf5 import read_hdf5
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError
 

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets import passes as on_chip
 from score_rl.nets.actor_critic import first_hidden
+from score_rl.nets.kernels import passes as on_chip
 from score_rl.nets.perceptron import Perceptron, repeated
 from score_rl.nets.precision import chosen_arithmetic, product
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets import fused, layers, padded, streamed
+from score_rl.nets.kernels import fused, layers, padded, streamed
 from score_rl.nets.precision import chosen_arithmetic, product
 
 Activation = Callable[[Array], Array]

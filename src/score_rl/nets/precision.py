@@ -15,11 +15,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets.fused import Kernels
-from score_rl.nets.layers import Tiles
-from score_rl.nets.padded import Forms
-from score_rl.nets.passes import Passes
-from score_rl.nets.streamed import Stream
+from score_rl.nets.kernels.fused import Kernels
+from score_rl.nets.kernels.layers import Tiles
+from score_rl.nets.kernels.padded import Forms
+from score_rl.nets.kernels.passes import Passes
+from score_rl.nets.kernels.streamed import Stream
 
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)

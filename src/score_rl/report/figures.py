@@ -20,9 +20,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float
 
-from score_rl import drawing
-from score_rl.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from score_rl.errors import InputError
+from score_rl.report import drawing
+from score_rl.report.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from score_rl.report.results import FINISHED, GOING, Curve, Group
 from score_rl.report.statistics import Estimate, MeanCurve, Profile, mean_curve
 

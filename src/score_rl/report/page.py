@@ -18,15 +18,15 @@ from urllib.parse import quote
 
 import numpy as np
 
-from score_rl.drawing import require_matplotlib
 from score_rl.errors import InputError, not_installed
-from score_rl.fleet.checkpoint import write_whole
 from score_rl.report import figures
+from score_rl.report.drawing import require_matplotlib
 from score_rl.report.grouping import by_dataset, distinct, gather, group, paper_cell, short_names, tell_apart
 from score_rl.report.paper import printed
 from score_rl.report.results import FINISHED, GOING, RETURN, SCORE, SPEED, UNCERTAINTY, Group, RunResult
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, in_order, mean_and_std, score_table, to_csv, to_latex
+from score_rl.store.checkpoints import write_whole
 
 MARK = '<meta name="generator" content="score-rl report">'  # tells a report from a folder that is something else
 RAW = ("experiment.json", "status.json", "metrics.csv", "summary.json", "curves.csv")

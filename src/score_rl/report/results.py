@@ -1,6 +1,6 @@
 """What experiments left behind, as plain records: one for every run, whether it ended well or not.
 
-Read from the folders that training writes (`fleet/store.py`), or from the small tables that are kept of them
+Read from the folders that training writes (`store/folder.py`), or from the small tables that are kept of them
 (`store_results`, and what `benchmarks/keep.py` writes). Nothing is dropped: a run that failed, diverged or still
 trains is a record too, and whoever averages must say over which.
 """
@@ -20,9 +20,9 @@ from jaxtyping import Float, Int
 
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError
-from score_rl.fleet.checkpoint import write_whole
-from score_rl.fleet.holding import is_held
-from score_rl.fleet.store import Folder
+from score_rl.store.checkpoints import write_whole
+from score_rl.store.folder import Folder
+from score_rl.store.lock import is_held
 
 SCORE, RETURN, UNCERTAINTY, SPEED = (
     "evaluation/score",

@@ -1,0 +1,1 @@
+"""One reader a file: where data sets come from."""

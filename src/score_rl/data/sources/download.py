@@ -1,0 +1,84 @@
+"""Fetching a large file: resumed where it stopped, checked for size and contents, there whole or not at all."""
+
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from score_rl.data.files import file_checksum
+from score_rl.data.progress import byte_progress
+from score_rl.disk import writable
+from score_rl.errors import InputError
+
+BLOCK = 1 << 20
+TIMEOUT_S = 30.0
+ATTEMPTS = 3  # connections that break off are resumed this many times in all
+
+
+def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress: bool) -> None:
+    """Fetch `url` to `path`. What was fetched before a failure stays beside it as `.part` and is resumed."""
+    part = path.with_name(path.name + ".part")
+    with writable(path, size), byte_progress(label, size, progress) as advance:
+        if part.exists():
+            if part.stat().st_size > size:  # not a beginning of this file
+                part.unlink()
+            else:
+                advance(part.stat().st_size)
+        for attempt in range(ATTEMPTS):
+            try:
+                _resume(url, part, size, advance)
+            except (urllib.error.URLError, OSError, http.client.HTTPException) as error:
+                if _is_disk_error(error):
+                    raise
+                if attempt + 1 == ATTEMPTS or isinstance(error, urllib.error.HTTPError):
+                    raise InputError(
+                        f"{url} could not be fetched ({_reason(error)}): try again when the network is there, "
+                        f"or put the file at {path} yourself."
+                    ) from error
+            if part.exists() and part.stat().st_size >= size:
+                break
+        _check(part, url, size, sha256)
+        part.replace(path)
+
+
+def _resume(url: str, part: Path, size: int, advance: Callable[[int], None]) -> None:
+    """Append what is missing of the file to `part`, or begin again if the server cannot resume."""
+    have = part.stat().st_size if part.exists() else 0
+    if have == size:
+        return
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+        resumed = answer.status == http.client.PARTIAL_CONTENT
+        if have and not resumed:
+            advance(-have)
+        with part.open("ab" if resumed else "wb") as file:
+            while block := answer.read(BLOCK):
+                file.write(block)
+                advance(len(block))
+
+
+def _check(part: Path, url: str, size: int, sha256: str) -> None:
+    found = part.stat().st_size
+    if found < size:
+        raise InputError(
+            f"{url} broke off after {found} of {size} bytes: run the same command again and it goes on from there."
+        )
+    if found != size or file_checksum(part) != sha256:
+        part.unlink()
+        raise InputError(
+            f"{url} is not the file it should be ({found} bytes with another SHA-256 than the {size} bytes published), "
+            "so it was removed: try again, or get the file from another mirror."
+        )
+
+
+def _is_disk_error(error: Exception) -> bool:
+    return (
+        isinstance(error, OSError)
+        and not isinstance(error, urllib.error.URLError | ConnectionError | TimeoutError)
+        and error.filename is not None
+    ) or getattr(error, "errno", None) == 28
+
+
+def _reason(error: Exception) -> str:
+    return str(getattr(error, "reason", "") or error or type(error).__name__)

@@ -1,0 +1,123 @@
+"""How fleets are compiled, and how compiled programs are kept: the second start of a fleet skips the compiler."""
+
+import functools
+import hashlib
+import os
+import platform
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+from score_rl.disk import cache_folder
+
+SECONDS_WORTH_KEEPING = 0.3
+
+# The matrix library that XLA takes on CPUs by default is a twentieth slower on batches of small products than Eigen
+# and oneDNN, which it used before (docs/performance.md).
+CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_use_onednn": True}
+
+# But it alone multiplies bfloat16 with the instructions that a processor has for that. Its sums over thousands of rows
+# are faster as well: CQL and PBRL gain a twentieth, others nothing.
+PADDED_OPTIONS: dict[str, str | bool] = {
+    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
+}
+
+# Launches that do not need each other's results run side by side instead of one after the other. Small fleets, whose
+# launches do not fill a GPU, gain most (docs/performance.md).
+GPU_OPTIONS: dict[str, str | bool] = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
+
+
+@functools.cache
+def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | bool]:
+    """For programs on such devices: those of ours that this version of the compiler knows."""
+    ours = {"cpu": PADDED_OPTIONS if padded else CPU_OPTIONS, "gpu": GPU_OPTIONS}.get(platform, {})
+    known = {}
+    for name, value in ours.items():
+        try:
+            jax.jit(lambda: 0).lower().compile(compiler_options={name: value})
+        except jax.errors.JaxRuntimeError:
+            continue  # another version: it has its own way, which is only slower
+        known[name] = value
+    return known
+
+
+# KiB of shared memory that one program of a kernel may take on NVIDIA's GPUs, by compute capability (CUDA's
+# documentation). Before 8.0 they do not multiply bfloat16.
+KERNEL_MEMORY = {
+    "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "10.3": 227, "11.0": 227,
+    "12.0": 99, "12.1": 99,
+}  # fmt: skip
+LEAST_MEMORY = min(KERNEL_MEMORY.values())
+
+
+def kernel_memory(device: jax.Device) -> int:
+    """KiB of shared memory for a program of our kernels; 0 where there is none that could run them."""
+    capability = compute_capability(device)
+    if not capability or int(capability.partition(".")[0]) < 8:
+        return 0
+    return KERNEL_MEMORY.get(capability, LEAST_MEMORY)  # a newer one has no less
+
+
+def is_hopper(device: jax.Device) -> bool:
+    """Others lack memory of one kind or the other for `nets/kernels/streamed.py`."""
+    return compute_capability(device).startswith("9.")
+
+
+def compute_capability(device: jax.Device) -> str:
+    """Of one of NVIDIA's GPUs, such as 9.0; of anything else nothing."""
+    said = str(getattr(device, "compute_capability", "")) if device.platform == "gpu" else ""
+    return said if said.partition(".")[0].isdigit() else ""
+
+
+# What CPUs multiply bfloat16 with, as Linux calls it, the faster first: Intel's matrix units; pairs of products in
+# AVX-512, as AMD's have since Zen 4.
+BFLOAT16_UNITS = ("amx_bf16", "avx512_bf16")
+
+
+@functools.cache
+def bfloat16_units() -> str | None:
+    """What this CPU multiplies bfloat16 with, if the compiler's library is there to use it."""
+    found = next((kind for kind in BFLOAT16_UNITS if kind in _processor_flags()), None)
+    if found is None:
+        return None
+    options = compiler_options("cpu", padded=True)
+    factor = jax.ShapeDtypeStruct((2, 64, 64), jnp.bfloat16)
+    times = jax.jit(lambda x, y: jnp.einsum("mbi,mio->mbo", x, y, preferred_element_type=jnp.float32))
+    with jax.default_device(jax.local_devices(backend="cpu")[0]):
+        program = times.lower(factor, factor).compile(compiler_options=options)
+    return found if "ynn_fusion" in (program.as_text() or "") else None
+
+
+def processor() -> str:
+    """This processor in words: what Linux calls it, and the best that it has for bfloat16, if anything."""
+    names = [line.partition(":")[2].strip() for line in _processor_lines() if line.startswith("model name")]
+    units = [kind for kind in BFLOAT16_UNITS if kind in _processor_flags()][:1]
+    return ", ".join([names[0] if names else platform.processor() or platform.machine(), *units])
+
+
+def _processor_flags() -> set[str]:
+    """What Linux says this processor can do; nothing elsewhere."""
+    return {flag for line in _processor_lines() if line.startswith("flags") for flag in line.partition(":")[2].split()}
+
+
+def _processor_lines() -> list[str]:
+    description = Path("/proc/cpuinfo")
+    return description.read_text(errors="replace").splitlines() if description.exists() else []
+
+
+def keep_compiled_programs() -> None:
+    """Use a folder of the cache, one for each kind of processor; a folder the user gave JAX is left alone."""
+    if jax.config.values.get("jax_compilation_cache_dir") is not None:
+        return
+    folder = cache_folder() / "compiled" / f"jax-{jax.__version__}-{_kind_of_processor()}"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS_WORTH_KEEPING)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def _kind_of_processor() -> str:
+    """Code compiled for one processor may not run on another that shares the home folder."""
+    facts = [platform.machine(), platform.processor(), os.environ.get("XLA_FLAGS", "")]
+    facts += sorted({line for line in _processor_lines() if line.startswith(("model name", "flags", "Features"))})
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]

@@ -1,0 +1,207 @@
+"""A stage before training as compiled programs over all runs: whole epochs, or parts of one."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from score_rl.algorithms.algorithm import Algorithm, Metrics, Shapes, Stage
+from score_rl.engine import effort
+from score_rl.engine.compilation import compiler_options
+from score_rl.engine.program import FleetProgram, RunInputs
+from score_rl.nets.repetition import loop_in_blocks
+
+
+class Begun(NamedTuple):
+    """Where an epoch of a stage stands."""
+
+    working: Bool[Array, ""]  # else the run stays as it is
+    updates: Int[Array, ""]  # in the whole epoch; none unless `working`
+    sums: Metrics  # over the updates done
+
+
+class EpochOfRun:
+    """One epoch of a stage; a run that is done, or not `active`, stays as it is.
+
+    How many updates that is depends on the run's data: the longest decides how long a fleet's epoch takes.
+    """
+
+    def __init__(
+        self, algorithm: Algorithm, shapes: Shapes, number: int, inputs: RunInputs, rows: Float[Array, "rows columns"]
+    ) -> None:
+        self.stage, self.config, self.data = algorithm.stages[number], inputs.config, inputs.data(shapes, rows)
+        self.key = jax.random.fold_in(stage_key(inputs, number), 1)
+
+    def begin(self, state: Any, active: Bool[Array, ""]) -> Begun:
+        working = active & ~self.stage.done(self.config, state)
+        updates = jnp.where(working, self.stage.updates(self.config, self.data), 0)
+        measured = jax.eval_shape(lambda: self.stage.update(self.config, state, self.data, self.key)[1])
+        return Begun(working, updates, {name: jnp.zeros(value.shape, value.dtype) for name, value in measured.items()})
+
+    def update(self, epoch: Int[Array, ""]) -> Callable[[Int[Array, ""], tuple[Any, Metrics]], tuple[Any, Metrics]]:
+        """What a loop over the epoch's updates does in each."""
+        stream = jax.random.fold_in(self.key, epoch)
+
+        def update(index: Int[Array, ""], carry: tuple[Any, Metrics]) -> tuple[Any, Metrics]:
+            state, sums = carry
+            state, metrics = self.stage.update(self.config, state, self.data, jax.random.fold_in(stream, index))
+            return state, {name: sums[name] + value for name, value in metrics.items()}
+
+        return update
+
+    def whole(self, state: Any, active: Bool[Array, ""], epoch: Int[Array, ""]) -> tuple[Any, Metrics]:
+        begun = self.begin(state, active)
+        after, sums = loop_in_blocks(begun.updates, self.update(epoch), (state, begun.sums))
+        return self.end(state, after, active, begun._replace(sums=sums))
+
+    def part(
+        self, state: Any, begun: Begun, epoch: Int[Array, ""], first: Int[Array, ""], until: Int[Array, ""]
+    ) -> tuple[Any, Begun]:
+        """The updates from `first` to before `until` of an epoch that has begun, as far as the run has so many."""
+        update = self.update(epoch)
+
+        def one(index: Int[Array, ""], carry: tuple[Any, Metrics]) -> tuple[Any, Metrics]:
+            after = update(index, carry)
+            return jax.tree.map(lambda new, old: jnp.where(index < begun.updates, new, old), after, carry)
+
+        state, sums = jax.lax.fori_loop(first, until, one, (state, begun.sums))
+        return state, begun._replace(sums=sums)
+
+    def end(self, before: Any, after: Any, active: Bool[Array, ""], begun: Begun) -> tuple[Any, Metrics]:
+        """`before` is any state in this epoch: a run that is not working has but one."""
+        after, judged = self.stage.judge(self.config, after, self.data)
+        after = jax.tree.map(lambda new, old: jnp.where(begun.working, new, old), after, before)
+        metrics = {name: value / jnp.maximum(begun.updates, 1) for name, value in begun.sums.items()} | judged
+        return after, metrics | {"working": begun.working, "done": ~active | self.stage.done(self.config, after)}
+
+
+def stage_key(inputs: RunInputs, number: int) -> PRNGKeyArray:
+    return jax.random.fold_in(jax.random.fold_in(inputs.key, 3), number)
+
+
+class StageProgram:
+    """One stage of a fleet's algorithm, compiled over all runs."""
+
+    def __init__(self, program: FleetProgram, number: int) -> None:
+        self.program, self.number = program, number
+        self.stage: Stage = program.algorithm.stages[number]
+
+    def _jit(self, function: Callable[..., Any], in_axes: tuple[int | None, ...], **options: Any) -> Any:
+        return jax.jit(
+            self.program._over_runs(function, in_axes),
+            out_shardings=self.program._split,
+            compiler_options=compiler_options(self.program.platform),
+            **options,
+        )
+
+    @cached_property
+    def _init(self) -> Any:
+        shapes, number = self.program.shapes, self.number
+
+        def init(inputs: RunInputs, rows: Array) -> Any:
+            key = jax.random.fold_in(stage_key(inputs, number), 0)
+            return self.stage.init(inputs.config, shapes, inputs.data(shapes, rows), key)
+
+        return self._jit(init, (0, None))
+
+    def epoch_of_run(
+        self, inputs: RunInputs, state: Any, active: Array, number: Array, rows: Array
+    ) -> tuple[Any, Metrics]:
+        """What is compiled over all runs."""
+        return self._epoch_of(inputs, rows).whole(state, active, number)
+
+    @cached_property
+    def _epoch(self) -> Any:
+        return self._jit(self.epoch_of_run, (0, 0, 0, None, None), donate_argnums=1)
+
+    def _epoch_of(self, inputs: RunInputs, rows: Array) -> EpochOfRun:
+        return EpochOfRun(self.program.algorithm, self.program.shapes, self.number, inputs, rows)
+
+    @cached_property
+    def _begin(self) -> Any:
+        def begin(inputs: RunInputs, state: Any, active: Array, rows: Array) -> Begun:
+            return self._epoch_of(inputs, rows).begin(state, active)
+
+        return self._jit(begin, (0, 0, 0, None))
+
+    @cached_property
+    def _part(self) -> Any:
+        def part(
+            inputs: RunInputs, state: Any, begun: Begun, number: Array, first: Array, until: Array, rows: Array
+        ) -> tuple[Any, Begun]:
+            return self._epoch_of(inputs, rows).part(state, begun, number, first, until)
+
+        return self._jit(part, (0, 0, 0, None, None, None, None), donate_argnums=1)
+
+    @cached_property
+    def _end(self) -> Any:
+        def end(inputs: RunInputs, state: Any, begun: Begun, active: Array, rows: Array) -> tuple[Any, Metrics]:
+            return self._epoch_of(inputs, rows).end(state, state, active, begun)
+
+        return self._jit(end, (0, 0, 0, 0, None), donate_argnums=1)
+
+    @cached_property
+    def _result(self) -> Any:
+        def result(inputs: RunInputs, state: Any, rows: Array) -> Any:
+            return self.stage.result(inputs.config, state, inputs.data(self.program.shapes, rows))
+
+        return self._jit(result, (0, 0, None))
+
+    def init(self) -> Any:
+        state = self._init(self.program.inputs, self.program.rows)
+        return jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self.program._split)(state)
+
+    def state_shapes(self) -> Any:
+        return jax.eval_shape(self._init, self.program.inputs, self.program.rows)
+
+    def epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, Metrics]:
+        """One epoch of every active run. Returns at once; `state` must not be used again."""
+        which = jax.device_put(np.asarray(active), self.program._split)
+        epoch = jax.device_put(np.int32(number), self.program._whole)
+        return self._epoch(self.program.inputs, state, which, epoch, self.program.rows)
+
+    # A CPU may take minutes for an epoch, so there it is cut as a window is. Where makes no difference, not even in
+    # roundings: one program does any part, a whole epoch too, and is told from which update to which.
+
+    @cached_property
+    def piece(self) -> int | None:
+        """How many updates are one call on a CPU; elsewhere an epoch is one."""
+        if self.program.platform != "cpu":
+            return None
+        number = jax.ShapeDtypeStruct((), jnp.int32, sharding=self.program._whole)
+        arguments = self.state_shapes(), self.begun_shapes(), number, number, number
+        one = effort.operations(self._part.trace(self.program.inputs, *arguments, self.program.rows).jaxpr.jaxpr)
+        return max(int(effort.MOST_OPERATIONS / one), 1)
+
+    def begin(self, state: Any, active: Bool[np.ndarray, " runs"]) -> Begun:
+        which = jax.device_put(np.asarray(active), self.program._split)
+        return self._begin(self.program.inputs, state, which, self.program.rows)
+
+    def begun_shapes(self) -> Begun:
+        active = jax.ShapeDtypeStruct((self.program.width,), jnp.bool_)
+        return jax.eval_shape(self._begin, self.program.inputs, self.state_shapes(), active, self.program.rows)
+
+    def part(self, state: Any, begun: Begun, number: int, first: int, until: int) -> tuple[Any, Begun]:
+        """Some updates of an epoch that has begun. Returns at once; `state` must not be used again."""
+        numbers = (jax.device_put(np.int32(n), self.program._whole) for n in (number, first, until))
+        return self._part(self.program.inputs, state, begun, *numbers, self.program.rows)
+
+    def end(self, state: Any, begun: Begun, active: Bool[np.ndarray, " runs"]) -> tuple[Any, Metrics]:
+        """What `epoch` gives, once all updates are done; `state` must not be used again."""
+        which = jax.device_put(np.asarray(active), self.program._split)
+        return self._end(self.program.inputs, state, begun, which, self.program.rows)
+
+    def result(self, state: Any) -> Any:
+        return self._result(self.program.inputs, state, self.program.rows)
+
+    def result_shapes(self) -> Any:
+        return jax.eval_shape(self._result, self.program.inputs, self.state_shapes(), self.program.rows)
+
+    def absorb(self, state: Any, result: Any) -> Any:
+        absorb = self._jit(self.stage.absorb, (0, 0))
+        copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree), out_shardings=self.program._split)
+        return copied(absorb(state, result))

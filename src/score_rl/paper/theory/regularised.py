@@ -1,0 +1,89 @@
+"""Regularised MDPs M_λ: the behaviour cloning term as a KL penalty against π_0 (the paper's section 3.3).
+
+    V_λ^π(s) = E_π[ Σ_t γ^t (r(s_t, a_t) - λ log(π(a_t|s_t)/π_0(a_t|s_t))) | s_0 = s ],
+    Q_λ^π    = r + γ P V_λ^π,      V_λ^π(s) = ⟨Q_λ^π(s, ·), π(·|s)⟩ - λ KL(π(·|s) ‖ π_0(·|s)).
+
+The penalty is a reward that depends on the policy, so V_λ^π is one linear solve like V^π.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from score_rl.errors import InputError
+from score_rl.paper.theory.mdp import FiniteMDP, Model, action_value, greedy, optimality_fixed_point, state_transitions
+from score_rl.paper.theory.precision import namespace, solve
+
+TINY = 1e-300  # below every probability that float64 can tell from zero; keeps 0·log 0 = 0
+
+
+def log_ratio(pi: Float[Any, "S A"], pi_0: Float[Any, "S A"]) -> Float[Any, "S A"]:
+    """log(π/π_0), finite where a probability has underflowed to zero."""
+    xp = namespace(pi, pi_0)
+    return xp.log(xp.maximum(pi, TINY)) - xp.log(xp.maximum(pi_0, TINY))
+
+
+def kl(p: Float[Any, "S A"], q: Float[Any, "S A"]) -> Float[Any, " S"]:
+    """KL(p(·|s) ‖ q(·|s)) per state."""
+    return (p * log_ratio(p, q)).sum(-1)
+
+
+def check_weight(weight: float) -> float:
+    """λ ≥ 0 and finite."""
+    if not 0.0 <= float(weight) < float("inf"):
+        raise InputError(f"the regularisation parameter λ is {weight}, expected a finite number ≥ 0.")
+    return float(weight)
+
+
+def regularised_value(model: Model, pi: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any) -> Float[Any, " S"]:
+    """V_λ^π = (I - γ P_π)^{-1} (r_π - λ KL(π ‖ π_0))."""
+    xp = namespace(model.P, pi, weight)
+    reward = (pi * model.R).sum(-1) - weight * kl(pi, pi_0)
+    return solve(xp.eye(reward.shape[0]) - model.gamma * state_transitions(model, pi), reward)
+
+
+def regularised_action_value(
+    model: Model, pi: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any
+) -> Float[Any, "S A"]:
+    """Q_λ^π = r + γ P V_λ^π."""
+    return action_value(model, regularised_value(model, pi, pi_0, weight))
+
+
+def softmax_policy(energy: Float[Any, "S A"]) -> Float[Any, "S A"]:
+    """π(a|s) ∝ exp(f(s, a)), shifted so that nothing overflows."""
+    xp = namespace(energy)
+    weights = xp.exp(energy - energy.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def regularised_greedy(q: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any) -> Float[Any, "S A"]:
+    """argmax_π ⟨Q, π⟩ - λ KL(π ‖ π_0) = π_0 exp(Q/λ) / normaliser, for λ > 0."""
+    xp = namespace(q, pi_0, weight)
+    return softmax_policy(q / weight + xp.log(xp.maximum(pi_0, TINY)))
+
+
+def regularised_optimum(
+    mdp: FiniteMDP, pi_0: np.ndarray, weight: float, tolerance: float = 1e-13, limit: int = 200
+) -> tuple[np.ndarray, np.ndarray]:
+    """(V_λ^*, π_λ^*), the best value and policy of M_λ; λ = 0 gives the plain optimum.
+
+    Policy iteration with exact evaluation. It is Newton's method on the regularised optimality equation
+    V(s) = λ log Σ_a π_0(a|s) exp(Q(s, a)/λ), hence monotone, and quadratic near its end. It starts from the
+    plain optimal policy's values, which is where λ → 0 ends.
+    """
+    weight = check_weight(weight)
+    q = optimality_fixed_point(mdp)
+    if weight == 0.0:
+        return q.max(-1), greedy(q)
+    value = np.full(mdp.states, -np.inf)
+    for _ in range(limit):
+        pi = regularised_greedy(q, pi_0, weight)
+        new = regularised_value(mdp, pi, pi_0, weight)
+        gain = float(np.abs(new - value).max()) if np.isfinite(value).all() else np.inf
+        value, q = new, action_value(mdp, new)
+        if gain <= tolerance * mdp.v_max:
+            break
+    return value, regularised_greedy(q, pi_0, weight)

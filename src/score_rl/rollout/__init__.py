@@ -1,0 +1,1 @@
+"""Policies in simulators: episodes, and the processes that play them."""

@@ -1,0 +1,50 @@
+"""A process that judges: `python -m score_rl.rollout.worker`, started by `judge.processes` and by nobody else.
+
+It is told once how policies act; then for each question it gets a policy's numbers and the seeds of its episodes,
+and answers with returns and lengths. It ends when its questions end, or when who asked is gone.
+"""
+
+import os
+import sys
+import traceback
+
+import numpy as np
+
+from score_rl.envs import Environment, make_environment
+from score_rl.rollout.episodes import whole_episodes
+from score_rl.rollout.instructions import Instructions
+from score_rl.rollout.messages import receive, send
+
+
+def main() -> None:
+    if len(sys.argv) > 1 and hasattr(os, "nice"):
+        os.nice(int(sys.argv[1]))
+    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever prints must not print into the answers
+    asker = os.getppid()
+    told = receive(questions)
+    if told is None:
+        return
+    facts, constants = told
+    instructions = Instructions.from_json(facts["instructions"], constants)
+    environments: dict[str, Environment] = {}
+    while (question := receive(questions)) is not None:
+        try:
+            asked, numbers = question
+            name = asked["environment"]
+            if name not in environments:
+                slots = facts["episodes"]
+                environments[name] = make_environment(name, slots, physics=facts["physics"], threads=1)
+            generators = [np.random.default_rng(seeds) for seeds in asked["seeds"]]
+            act = instructions.policy(numbers)
+            arrays = whole_episodes(environments[name], act, generators, lambda: os.getppid() != asker)
+        except InterruptedError:
+            return
+        except Exception:
+            send(answers, {"failure": traceback.format_exc()})
+        else:
+            send(answers, {}, arrays)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A training from request to end."""

@@ -1,0 +1,262 @@
+"""An experiment as Python sees it: open one, and use what came out."""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from score_rl.algorithms.algorithm import Algorithm, Shapes, make_config
+from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.data.dataset import BOUND_TOLERANCE
+from score_rl.data.treatment import Treatment
+from score_rl.errors import InputError, unknown_name
+from score_rl.rollout.acting import acting, host_device
+from score_rl.rollout.episodes import Judgement
+from score_rl.rollout.judging import judge_runs
+from score_rl.store.checkpoints import DamagedError, checkpoints, from_arrays, load_checkpoint
+from score_rl.store.folder import Folder, MetricsTable
+from score_rl.store.request import ExperimentSpec
+
+
+class TrainedRun:
+    """One run of an experiment: its policy, its uncertainty, what was measured."""
+
+    def __init__(self, experiment: "Experiment", about: Mapping[str, Any]) -> None:
+        self.experiment, self.about = experiment, about
+        self.id: str = about["id"]
+        self.dataset: str = about["dataset"]
+        self.seed: int = about["seed"]
+
+    def __repr__(self) -> str:
+        try:
+            where = f"{self.status['state']} at update {self.status['step']:,}"
+        except (InputError, OSError):  # a repr must not raise
+            where = "state unknown"
+        return f"<run {self.id}: {where}>"
+
+    @cached_property
+    def algorithm(self) -> Algorithm:
+        return get_algorithm(self.about["algorithm"])
+
+    @cached_property
+    def config(self) -> Any:
+        return make_config(self.algorithm, self.about["config"])
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return self.experiment.folder.status()["runs"].get(self.id, {"state": "not started", "step": 0})
+
+    @property
+    def metrics(self) -> MetricsTable:
+        """Everything measured in this run."""
+        return self.experiment.metrics.of(self.id)
+
+    @cached_property
+    def _loaded(self) -> tuple[int, Any, Treatment]:
+        return self.experiment.load(self)
+
+    @property
+    def step(self) -> int:
+        return self._loaded[0]
+
+    @property
+    def state(self) -> Any:
+        """Parameters, targets, optimisers: all that the newest checkpoint holds of this run."""
+        return self._loaded[1]
+
+    @property
+    def treatment(self) -> Treatment:
+        return self._loaded[2]
+
+    @cached_property
+    def _act(self) -> Any:
+        self._warn()
+        config, policy, treatment = jax.device_put(
+            (self.config, self.algorithm.policy(self.state), self.treatment), host_device()
+        )
+        act = jax.jit(acting(self.algorithm))
+        return lambda observations: act(config, treatment, policy, observations)
+
+    @cached_property
+    def _uncertainty(self) -> Any:
+        measure = self.algorithm.uncertainty
+        if measure is None:
+            able = [name for name in algorithm_names() if get_algorithm(name).uncertainty is not None]
+            raise InputError(f"{self.algorithm.title} estimates no uncertainty; these do: {', '.join(able)}.")
+        config, state, treatment = jax.device_put((self.config, self.state, self.treatment), host_device())
+        compiled = jax.jit(lambda c, s, t, o, a: measure(c, s, t.observe(o), t.action_in(a)))
+        return lambda observations, actions: compiled(config, state, treatment, observations, actions)
+
+    def _warn(self) -> None:
+        """That training itself has found something wrong with this policy."""
+        status = self.status
+        if status["state"] == "diverged":
+            warnings.warn(f"{self.id} diverged: do not trust its policy.", stacklevel=5)
+        elif "doubt" in status:
+            warnings.warn(f"{self.id}: {status['doubt']}", stacklevel=5)
+
+    def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
+        """The learned action for one observation or a batch of them, columns and units as in the data.
+
+        NaN and infinite observations are refused: a policy would answer them with anything.
+        """
+        batch, single = _as_batch("observation", observation, self.about["observation_dim"])
+        actions = np.asarray(self._act(batch))
+        return actions[0] if single else actions
+
+    def uncertainty(
+        self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
+    ) -> Float[np.ndarray, "*batch"]:
+        """u(s, a), in units of the scaled reward; columns and units of both as in the data, actions within bounds.
+
+        It has no scale of its own: compare it with what recorded pairs have.
+        """
+        observations, single = _as_batch("observation", observation, self.about["observation_dim"])
+        actions, _ = _as_batch("action", action, self.about["action_dim"])
+        if len(observations) != len(actions):
+            raise InputError(f"{len(observations)} observations and {len(actions)} actions: give as many of each.")
+        self._refuse_impossible(actions)
+        values = np.asarray(self._uncertainty(observations, actions))
+        return values[0] if single else values
+
+    def _refuse_impossible(self, actions: np.ndarray) -> None:
+        outside = np.abs(np.asarray(self.treatment.action_in(jnp.asarray(actions)))) > 1 + BOUND_TOLERANCE
+        if outside.any():
+            row, place = np.argwhere(outside)[0]
+            centre, half = (
+                np.asarray(x)[place] for x in (self.treatment.action_centre, self.treatment.action_halfwidth)
+            )
+            raise InputError(
+                f"action {place} is {actions[row, place]:g}, but lies between {centre - half:g} and {centre + half:g}: "
+                "nothing is known of an action that cannot be taken."
+            )
+
+    def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
+        """Act in the environment of its data and return what happened."""
+        ((_, judgement),) = judge_runs([self], episodes, physics=physics, seed=seed)
+        return judgement
+
+
+def _as_batch(what: str, values: Any, width: int) -> tuple[np.ndarray, bool]:
+    array = np.asarray(values, dtype=np.float32)
+    single = array.ndim == 1
+    batch = array[None] if single else array
+    if batch.ndim != 2 or batch.shape[1] != width:
+        raise InputError(f"{what} has shape {array.shape}; expected ({width},) or (batch, {width}).")
+    broken = ~np.isfinite(batch)
+    if broken.any():
+        row, place = np.argwhere(broken)[0]
+        where = f"{what} {place}" if single else f"{what} {place} in row {row}"
+        raise InputError(
+            f"{where} is {batch[row, place]}; give a finite number, such as the last one that was measured."
+        )
+    return batch, single
+
+
+class Experiment(Sequence[TrainedRun]):
+    """All runs of a folder. With exactly one run, `policy`, `uncertainty` and `evaluate` are that run's."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.folder = Folder.open(Path(path))
+        self.about = self.folder.experiment()
+        self.spec = ExperimentSpec.from_json(self.about["request"])
+        self.runs = [TrainedRun(self, run) for run in self.about["runs"]]
+        self._fleets: dict[int, tuple[int, dict[str, np.ndarray], dict[str, Any]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[TrainedRun]:
+        return iter(self.runs)
+
+    def __getitem__(self, which: Any) -> Any:
+        if isinstance(which, str):
+            for run in self.runs:
+                if run.id == which:
+                    return run
+            raise unknown_name("run", which, [run.id for run in self.runs])
+        return self.runs[which]
+
+    def __repr__(self) -> str:
+        try:
+            state = self.folder.status()["state"]
+        except (InputError, OSError):  # a repr must not raise
+            state = "state unknown"
+        return f"<experiment {self.folder.path}: {len(self)} runs, {state}>"
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def metrics(self) -> MetricsTable:
+        return self.folder.metrics()
+
+    @property
+    def run(self) -> TrainedRun:
+        """The only run."""
+        if len(self) != 1:
+            raise InputError(f"{self.path} holds {len(self)} runs; pick one, such as experiment[{self.runs[0].id!r}].")
+        return self.runs[0]
+
+    def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
+        return self.run.policy(observation)
+
+    def uncertainty(
+        self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
+    ) -> Float[np.ndarray, "*batch"]:
+        return self.run.uncertainty(observation, action)
+
+    def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
+        return self.run.evaluate(episodes, physics=physics, seed=seed)
+
+    def evaluate_runs(
+        self,
+        episodes: int = 10,
+        *,
+        runs: Sequence[TrainedRun] | None = None,
+        physics: str | None = None,
+        seed: int = 0,
+    ) -> Iterator[tuple[TrainedRun, Judgement]]:
+        """Every run, or these, with what its policy did in fresh episodes, as soon as it is known. On many cores this
+        is much faster than one after the other."""
+        return judge_runs(self.runs if runs is None else runs, episodes, physics=physics, seed=seed)
+
+    def load(self, run: TrainedRun) -> tuple[int, Any, Treatment]:
+        """Step, state and treatment of a run, from the newest whole checkpoint of its fleet."""
+        number, place = run.about["fleet"], run.about["place"]
+        if number not in self._fleets:
+            self._fleets[number] = _newest(self.folder.fleet(number))
+        step, arrays, _ = self._fleets[number]
+        mine = {name: array[place] for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
+        shapes = jax.eval_shape(
+            lambda: run.algorithm.init(
+                run.config, Shapes(run.about["observation_dim"], run.about["action_dim"]), jax.random.key(0)
+            )
+        )
+        state = {name.removeprefix("state."): a for name, a in mine.items() if name.startswith("state.")}
+        treatment = Treatment(*(mine[f"treatment.{name}"] for name in Treatment._fields))
+        return step, from_arrays(state, shapes), treatment
+
+
+def _newest(folder: Path) -> tuple[int, dict[str, np.ndarray], dict[str, Any]]:
+    reasons = []
+    for path in checkpoints(folder):
+        try:
+            return load_checkpoint(path)
+        except DamagedError as error:
+            reasons.append(f"{path.name} is damaged: {error}")
+    if reasons:
+        raise InputError(f"{folder} holds no whole checkpoint ({'; '.join(reasons)}).")
+    raise InputError(f"{folder} holds no checkpoint yet; train first, or wait for the first minute to pass.")
+
+
+def load(path: Path | str) -> Experiment:
+    """Open the folder of an experiment."""
+    return Experiment(path)

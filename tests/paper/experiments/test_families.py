@@ -1,0 +1,58 @@
+"""What the families compute beside training: a separation, a choice, a count of parameters."""
+
+import jax
+import numpy as np
+import pytest
+
+from score_rl.algorithms.algorithm import Shapes
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.paper.experiments.false_correlation import AVENUE, STREET, TRIES, drives, true_value
+from score_rl.paper.experiments.runtime import PRINTED, parameters
+from score_rl.paper.experiments.uncertainty_map import auroc, embed
+
+
+def test_auroc_is_the_share_of_pairs():
+    rng = np.random.default_rng(0)
+    inside, outside = rng.integers(0, 8, 50) / 4, rng.integers(2, 12, 70) / 4  # with ties
+    expected = np.mean([1.0 if o > i else 0.5 if o == i else 0.0 for o in outside for i in inside])
+    assert auroc(inside, outside) == pytest.approx(expected)
+    assert auroc(np.zeros(3), np.ones(4)) == 1.0
+    assert auroc(np.ones(3), np.zeros(4)) == 0.0
+
+
+def test_the_map_is_drawn_in_one_thread(monkeypatch):
+    """With more it takes ten times as long on cores that others use, and a trial has three minutes."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_info
+
+    threads = []
+    fit = TSNE.fit_transform
+    monkeypatch.setattr(
+        TSNE, "fit_transform",
+        lambda self, points: threads.extend(pool["num_threads"] for pool in threadpool_info()) or fit(self, points),
+    )  # fmt: skip
+    assert embed(np.random.default_rng(0).normal(size=(20, 3))).shape == (20, 2)
+    assert set(threads) == {1}
+
+
+@pytest.mark.parametrize("method", PRINTED)
+def test_parameters_are_the_papers(method):
+    algorithm = get_algorithm(method)
+    state = jax.eval_shape(lambda: algorithm.init(algorithm.Config(), Shapes(17, 6), jax.random.key(0)))
+    assert parameters(state) / 1e6 == pytest.approx(PRINTED[method][0] / 1e6, abs=0.005)
+
+
+def test_the_avenue_is_best_and_luck_is_luck():
+    grid = np.linspace(-1, 1, 2001)
+    worth = true_value(grid)
+    assert grid[worth.argmax()] == pytest.approx(-STREET)
+    assert worth.max() == AVENUE
+    sets = [drives(number) for number in range(200)]
+    lucky = [data for data in sets if data.lucky]
+    assert 0.1 < len(lucky) / len(sets) < 0.35  # three greens of four or more: 0.2
+    for data in lucky:  # the estimate is wrong about the street, its lower bound is not
+        assert data.road(street=True).mean() > data.road(street=False).mean()
+        assert data.bound(street=True) < data.bound(street=False)
+        assert (data.actions > 0).sum() == TRIES
+    street = np.concatenate([data.road(street=True) for data in sets])
+    assert street.mean() == pytest.approx(float(true_value(np.array([STREET]))[0]), abs=0.05)  # no luck on average

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from score_rl.errors import InputError
+from score_rl.paper.theory import precision
+from score_rl.paper.theory.data import draw_counts, draw_samples, transition_counts
+from score_rl.paper.theory.examples import behaviour_policy
+from score_rl.paper.theory.linear import (
+    judge_linear_data_sets,
+    linear_mdp,
+    random_linear_mdp,
+    ridge_value_iteration,
+    ridge_width,
+)
+from score_rl.paper.theory.mdp import bellman_optimality, optimal
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return random_linear_mdp(6, 3, 3, 0.8, np.random.default_rng(0))
+
+
+def test_the_bellman_operator_of_a_linear_mdp_is_linear_in_the_features(problem):
+    q = np.random.default_rng(1).random(problem.mdp.R.shape)
+    weights = problem.rewards + problem.mdp.gamma * problem.anchors @ q.max(-1)
+    np.testing.assert_allclose(problem.features @ weights, bellman_optimality(problem.mdp, q), atol=1e-12)
+
+
+def test_ridge_regression_sample_by_sample(problem):
+    """The counts' closed form against the textbook sum over samples, at the fixed point."""
+    samples = draw_samples(problem.mdp, behaviour_policy(problem.mdp, 0.2), 400, np.random.default_rng(2))
+    counts = transition_counts(samples, problem.mdp)
+    fit = ridge_value_iteration(problem, counts, 0.7, kappa=0.5)
+    phi = problem.features[samples.s, samples.a]
+    gram = phi.T @ phi + 0.5 * np.eye(3)
+    target = samples.r + problem.mdp.gamma * fit.q.max(-1)[samples.s_next]
+    np.testing.assert_allclose(fit.estimate, problem.features @ np.linalg.solve(gram, phi.T @ target), atol=1e-10)
+    norm = np.sqrt(np.einsum("sad,de,sae->sa", problem.features, np.linalg.inv(gram), problem.features))
+    np.testing.assert_allclose(fit.width, 0.7 * norm, atol=1e-12)
+    assert fit.residual < 1e-10
+
+
+def test_much_data_and_no_penalty_give_the_optimum(problem):
+    counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), 10**9, 1, 0)[0]
+    fit = ridge_value_iteration(problem, counts, 1.0, scale=0.0)
+    np.testing.assert_allclose(fit.q, optimal(problem.mdp)[0], atol=2e-3)
+
+
+def test_the_event_and_what_follows(problem, monkeypatch):
+    counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), [200, 100_000], 20, 0)
+    judged = judge_linear_data_sets(problem, counts, 0.1)
+    assert judged.event.all()
+    assert judged.smallest_iota.min() >= -1e-9
+    assert judged.largest_excess.max() <= 1e-9
+    assert (judged.pessimistic.suboptimality <= judged.bound + 1e-9).all()
+    assert (judged.pessimistic.false_correlation <= 1e-9).all()
+    assert np.abs(judged.pessimistic.total - judged.pessimistic.suboptimality).max() <= 1e-9
+    monkeypatch.setattr(precision, "FEW_SETS", 0)
+    together = judge_linear_data_sets(problem, counts[:3], 0.1)
+    np.testing.assert_allclose(together.ratio, judged.ratio[:3], atol=1e-10)
+
+
+def test_the_width_is_the_docstrings():
+    n, d, gamma, xi, kappa = 1000, 3, 0.8, 0.1, 2.0
+    logs = 2 * np.log(1 / xi) + 2 * d * np.log(1 + 2 * n * np.sqrt(n / kappa)) + d * np.log(1 + n / (kappa * d))
+    expected = 0.5 * 0.8 * 5 * np.sqrt(logs) + 2 * 0.8 * 5 / np.sqrt(n) + np.sqrt(kappa * d) * 5
+    assert ridge_width(n, d, gamma, xi, kappa) == pytest.approx(expected)
+
+
+def test_what_is_no_linear_mdp_is_refused(problem):
+    features, anchors, rewards, start = problem.features, problem.anchors, problem.rewards, problem.mdp.d0
+    for call in (
+        lambda: linear_mdp(features * 2, anchors, rewards, 0.8, start),
+        lambda: linear_mdp(features, anchors[:2], rewards, 0.8, start),
+        lambda: linear_mdp(features, anchors, rewards[:2], 0.8, start),
+        lambda: linear_mdp(features, anchors, rewards, 1.0, start),
+        lambda: linear_mdp(features[0], anchors, rewards, 0.8, start),
+        lambda: ridge_width(0, 3, 0.8, 0.1),
+        lambda: ridge_width(10, 3, 0.8, 0.1, kappa=0.0),
+        lambda: judge_linear_data_sets(problem, np.zeros((1, *problem.mdp.P.shape)), 0.1),
+    ):
+        with pytest.raises(InputError):
+            call()

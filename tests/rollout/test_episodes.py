@@ -1,0 +1,85 @@
+"""Judging in groups gives what judging all together gives; threads share the cores."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from score_rl.rollout import episodes as rollouts
+from score_rl.rollout.episodes import episode_generators, judge, judge_in_groups, policy_groups
+
+POLICIES, EPISODES = 5, 3
+
+
+def generators():
+    return [episode_generators(f"policy {n}", 0, EPISODES) for n in range(POLICIES)]
+
+
+def act_of(group):
+    """Linear policies, each its own."""
+    weights = np.stack([np.random.default_rng(n).normal(size=(11, 3)) for n in range(POLICIES)])[group]
+    return lambda observations: np.tanh(observations @ weights).astype(np.float32)
+
+
+def test_groups_change_nothing(monkeypatch):
+    together = judge("hopper", act_of(slice(None)), generators())
+    monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
+    for threads in (1, 2, 3):
+        apart = judge_in_groups("hopper", act_of, generators(), threads=threads)
+        np.testing.assert_array_equal(apart.lengths, together.lengths)
+        np.testing.assert_allclose(apart.returns, together.returns, rtol=1e-9)
+    assert len(set(together.lengths.flatten())) > 1
+
+
+@pytest.mark.parametrize(
+    ("policies", "episodes", "cores", "number"),
+    [(1, 10, 16, 1), (15, 10, 16, 3), (15, 10, 2, 2), (75, 10, 16, 16), (75, 10, 4, 4), (3, 100, 16, 3)],
+)
+def test_groups_cover_every_policy_once_and_are_even(policies, episodes, cores, number):
+    groups = policy_groups(policies, episodes, cores)
+    sizes = [group.stop - group.start for group in groups]
+    assert len(groups) == number
+    assert [n for group in groups for n in range(group.start, group.stop)] == list(range(policies))
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_threads_of_all_groups_together_are_the_cores(monkeypatch):
+    monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
+    seen = []
+    real = rollouts.make_environment
+
+    def watched(*arguments, threads=None, **options):
+        seen.append(threads)
+        return real(*arguments, threads=threads, **options)
+
+    monkeypatch.setattr(rollouts, "make_environment", watched)
+    judge_in_groups("hopper", act_of, generators(), threads=8)
+    assert sorted(seen) == [2, 3, 3]
+
+
+def test_a_failing_group_ends_the_others(monkeypatch):
+    monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
+
+    def broken(group):
+        if group.start == 0:  # not the first: what is told must be the cause all the same
+            return act_of(group)
+
+        def fail(observations):
+            raise RuntimeError("the policy is broken")
+
+        return fail
+
+    slow = lambda group: lambda observations: (time.sleep(0.05), broken(group)(observations))[1]  # noqa: E731
+    began = time.monotonic()
+    with pytest.raises(RuntimeError, match="the policy is broken"):
+        judge_in_groups("hopper", slow, generators(), threads=3)
+    assert time.monotonic() - began < 5
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("episodes")]
+
+
+def test_stopping_reaches_every_group(monkeypatch):
+    monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
+    asked = iter(range(10))
+    with pytest.raises(InterruptedError):
+        judge_in_groups("hopper", act_of, generators(), threads=3, stop=lambda: next(asked, 10) >= 9)

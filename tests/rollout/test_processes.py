@@ -1,0 +1,156 @@
+"""Processes judge as one process does, and leave nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from score_rl.rollout import processes
+from score_rl.rollout.episodes import episode_generators, episode_seeds, judge
+from score_rl.rollout.instructions import write_down
+from score_rl.rollout.processes import EPISODES_TOGETHER, Judges, Question
+
+POLICIES, EPISODES = 3, 12  # two pieces, one of them not full
+
+
+def weights(number):
+    return np.random.default_rng(number).normal(size=(11, 3)).astype(np.float32)
+
+
+def act(numbers, observations):
+    return jnp.tanh(observations @ numbers[0])
+
+
+def questions(environment="hopper"):
+    return [Question(environment, [weights(n)], episode_seeds(f"policy {n}", 0, EPISODES)) for n in range(POLICIES)]
+
+
+@pytest.fixture
+def judges():
+    judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl")
+    yield judges
+    judges.close()
+
+
+def ended(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_they_answer_what_one_process_finds(judges):
+    answers = judges.ask(questions())
+    for number, answer in enumerate(answers):
+        alone = judge(
+            "hopper",
+            lambda observations, number=number: np.asarray(act([weights(number)], observations[0]))[None],
+            [episode_generators(f"policy {number}", 0, EPISODES)],
+        )
+        np.testing.assert_array_equal(answer.lengths, alone.lengths[0])
+        np.testing.assert_allclose(answer.returns, alone.returns[0], rtol=1e-5)
+    assert len({tuple(answer.lengths) for answer in answers}) == POLICIES
+    again = judges.ask(questions())
+    for answer, other in zip(answers, again, strict=True):
+        np.testing.assert_array_equal(answer.returns, other.returns)
+
+
+def test_closing_ends_them(judges):
+    judges.ask(questions())
+    numbers = judges.pids
+    assert numbers
+    judges.close()
+    assert all(map(ended, numbers))
+
+
+def test_stopping_ends_them_in_the_middle(judges):
+    judges.ask(questions())  # started and compiled
+    numbers, began = judges.pids, time.monotonic()
+    many = [question._replace(seeds=question.seeds * 200) for question in questions()]
+    with pytest.raises(InterruptedError):
+        judges.ask(many, stop=lambda: True)
+    assert time.monotonic() - began < 5
+    assert all(map(ended, numbers))
+
+
+def test_one_that_is_killed_is_told(judges, monkeypatch):
+    monkeypatch.setattr(processes, "available_cores", lambda: 1)
+    judges.ask(questions()[:1])
+    os.kill(judges.pids[0], signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="ended with status -9"):
+        judges.ask(questions())
+
+
+def test_what_goes_wrong_there_is_told_here(judges):
+    with pytest.raises(RuntimeError, match="a judging process failed"):
+        judges.ask(questions("walker2d"))  # 17 observations for a policy of 11
+
+
+def test_beside_an_accelerator_they_give_way(monkeypatch):
+    monkeypatch.setattr(processes, "available_cores", lambda: 3)
+    judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl", beside=True)
+    try:
+        judges.ask(questions())
+        before = os.getpriority(os.PRIO_PROCESS, 0)
+        assert [os.getpriority(os.PRIO_PROCESS, pid) - before for pid in judges.pids] == [processes.NICENESS] * 2
+    finally:
+        judges.close()
+
+
+def test_several_may_ask_at_once(judges):
+    expected = judges.ask(questions())
+    with ThreadPoolExecutor(3) as pool:
+        for answers in pool.map(lambda _: judges.ask(questions()), range(3)):
+            for answer, other in zip(answers, expected, strict=True):
+                np.testing.assert_array_equal(answer.returns, other.returns)
+
+
+def test_they_do_not_outlive_who_asks():
+    script = textwrap.dedent("""
+        import sys, time
+        import numpy as np
+        from score_rl.rollout.instructions import Instructions, Instruction
+        from score_rl.rollout.processes import Judges, Question
+        from score_rl.rollout.episodes import episode_seeds
+        product = Instruction("dot_general", [1, 0], [2], {"summed": [[1], [0]], "kept": [[], []]})
+        judges = Judges(Instructions(1, [], [product], 2), "d4rl")
+        question = Question("hopper", [np.zeros((11, 3), np.float32)], episode_seeds("policy", 0, 10))
+        judges.ask([question])
+        print(*judges.pids, flush=True)
+        time.sleep(60)
+    """)
+    asker = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert asker.stdout is not None
+    numbers = [int(number) for number in asker.stdout.readline().split()]
+    assert numbers
+    asker.kill()
+    asker.wait()
+    asker.stdout.close()
+    for _ in range(100):
+        if all(map(ended, numbers)):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"{numbers} go on without anyone to ask them")
+
+
+@pytest.mark.parametrize(
+    ("cores", "environment", "policies", "episodes", "answer"),
+    [
+        (16, "hopper", 15, 10, True),
+        (16, "replica:hopper-medium", 2, 40, True),
+        (2, "hopper", 15, 10, False),  # nothing to gain
+        (16, "hopper", 1, 10, False),  # nothing to share
+        (16, "Hopper-v5", 15, 10, False),  # may be this process's own
+    ],
+)
+def test_when_they_are_worth_it(cores, environment, policies, episodes, answer, monkeypatch):
+    monkeypatch.setattr(processes, "available_cores", lambda: cores)
+    assert processes.worth_it([environment], policies, episodes) is answer

@@ -1,0 +1,118 @@
+"""A slow method's window is done in pieces: progress is seen, a stop is heard, and nothing that is measured changes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import score_rl
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.engine import effort, program
+from score_rl.engine.effort import NUMBER, operations
+from score_rl.errors import Stopped
+from score_rl.run.expansion import expand_runs
+from score_rl.run.training import FleetTrainer
+from score_rl.store.checkpoints import checkpoints, load_checkpoint
+from score_rl.store.request import ExperimentSpec
+from tests.run.conftest import recording
+
+OPTIONS = {
+    "steps": 60, "seeds": [0, 1, 2], "eval_every": 30, "log_every": 30, "eval_episodes": 1, "transitions": 2_000,
+    "config": {"hidden": (32, 32), "batch_size": 32}, "quiet": True,
+}  # fmt: skip
+
+
+def test_counts_products_and_numbers_and_repeats_loops():
+    def step(carry, row):
+        return jnp.tanh(carry @ carry) + row[None], None
+
+    traced = jax.make_jaxpr(lambda x, rows: jax.lax.scan(step, x, rows)[0])(jnp.zeros((4, 4)), jnp.zeros((7, 4)))
+    products, numbers = 2 * 4 * 4 * 4, 2 * 16  # tanh and a sum
+    own = 4 + 16  # the row's broadcast, in one operation or two
+    least, most = (7 * (products + NUMBER * n) for n in (numbers, numbers + own))
+    assert least <= operations(traced.jaxpr) <= most + NUMBER * 200, "and little outside of the loop"
+
+
+def fleet(**settings):
+    spec = ExperimentSpec(
+        algorithm="score", datasets=("recording",), seeds=(0, 1), steps=30, eval_every=30, eval_episodes=1,
+        log_every=30, settings={"hidden": ((32, 32),), "batch_size": (32,)} | settings,
+    )  # fmt: skip
+    return program.FleetProgram(expand_runs(spec, get_algorithm("score"), [recording()]))
+
+
+def test_more_work_smaller_pieces(monkeypatch):
+    assert fleet().piece(30) == 30, "little work is done in one go"
+    work = operations(fleet()._trace(30).jaxpr.jaxpr)
+    for parts, expected in ((1.01, 10), (2.9, 10), (3.1, 6), (20, 2), (1000, 2)):  # SCORE's cycle is 2
+        monkeypatch.setattr(effort, "MOST_OPERATIONS", work / parts)
+        assert fleet().piece(30) == expected, parts
+    assert operations(fleet(batch_size=(64,))._trace(30).jaxpr.jaxpr) > 1.5 * work
+    on_a_gpu = fleet()
+    on_a_gpu.platform = "gpu"
+    assert on_a_gpu.piece(30) == 30
+
+
+@pytest.fixture
+def whole(tmp_path):
+    return score_rl.train("replica:hopper-medium", out=tmp_path / "whole", **OPTIONS)
+
+
+def table(experiment):
+    return sorted(row for row in experiment.metrics if not row.name.startswith("speed/"))
+
+
+def states(experiment):
+    return load_checkpoint(checkpoints(experiment.folder.fleet(0))[0])[1]
+
+
+def assert_same(one, other):
+    """But for roundings: programs of different lengths are compiled differently."""
+    trained = [[row for row in table(e) if row.name.startswith("train/")] for e in (one, other)]
+    assert [row[:3] for row in trained[0]] == [row[:3] for row in trained[1]]
+    np.testing.assert_allclose(*([row.value for row in rows] for rows in trained), rtol=1e-4, atol=1e-6)
+    first, second = states(one), states(other)
+    assert first.keys() == second.keys()
+    for name in first:
+        np.testing.assert_allclose(first[name], second[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def in_pieces_of(monkeypatch, updates):
+    monkeypatch.setattr(program.FleetProgram, "piece", lambda self, window: updates)
+
+
+def test_pieces_change_nothing(whole, tmp_path, monkeypatch):
+    shown = []
+    wait = FleetTrainer._wait_for
+    monkeypatch.setattr(FleetTrainer, "_wait_for", lambda self, w: (wait(self, w), shown.append(self.progress.done)))
+    in_pieces_of(monkeypatch, 10)
+    assert_same(whole, score_rl.train("replica:hopper-medium", out=tmp_path / "pieces", **OPTIONS))
+    assert sorted(set(shown)) == [10, 20, 30, 40, 50, 60], "progress is shown after each"
+
+
+@pytest.mark.parametrize(("at", "afterwards"), [(20, 10), (20, 30), (40, 10), (40, 4)])
+def test_a_stop_within_a_window_loses_nothing(whole, tmp_path, monkeypatch, at, afterwards):
+    """Gone on with in the same pieces, and in others, as another machine may."""
+    in_pieces_of(monkeypatch, 10)
+    undisturbed = score_rl.train("replica:hopper-medium", out=tmp_path / "pieces", **OPTIONS)
+    wait = FleetTrainer._wait_for
+
+    def stopping(self, window):
+        wait(self, window)
+        self.stop.asked |= window.step == at
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FleetTrainer, "_wait_for", stopping)
+        with pytest.raises(Stopped, match=f"stopped at update {at} with a checkpoint"):
+            score_rl.train("replica:hopper-medium", out=tmp_path / "out", **OPTIONS)
+    stopped = score_rl.load(tmp_path / "out")
+    assert {run.step for run in stopped} == {at}
+    assert {row.step for row in table(stopped)} == set(range(30, at + 1, 30)), "no row of half a window"
+    assert np.isfinite(stopped[2].policy(np.zeros(11))).all()
+    in_pieces_of(monkeypatch, afterwards)
+    resumed = score_rl.resume(tmp_path / "out", quiet=True)
+    assert_same(resumed, whole)
+    if afterwards == 10:
+        assert table(resumed) == table(undisturbed), "to the bit"
+        first, second = states(resumed), states(undisturbed)
+        assert all((first[name] == second[name]).all() for name in second)

@@ -1,0 +1,55 @@
+"""Values that no rewards can add up to are noticed, and possible ones are not."""
+
+import pytest
+
+from score_rl.algorithms.algorithm import make_config
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.data.treatment import fit_treatment
+from score_rl.engine.runs import Run
+from score_rl.run.plausibility import ValueRange, value_range
+
+
+def possible(dataset, name="score", **settings):
+    algorithm = get_algorithm(name)
+    config = make_config(algorithm, settings)
+    treatment = fit_treatment(
+        dataset,
+        normalise_states=getattr(config, "normalise_states", False),
+        reward_scaling=getattr(config, "reward_scaling", "none"),
+    )
+    return value_range(Run("one", algorithm, dataset, 0, config), treatment)
+
+
+def test_the_range_is_that_of_the_scaled_rewards(make_recording):
+    dataset = make_recording()
+    scaled = possible(dataset)  # SCORE's rewards are between 0 and 1
+    assert (scaled.least, scaled.most) == (pytest.approx(0.0, abs=1e-4), pytest.approx(100.0, rel=1e-5))
+    raw = possible(dataset, "td3-bc", reward_scaling="none", discount=0.9)
+    assert raw.least == pytest.approx(10 * dataset.rewards.min(), rel=1e-5)
+    assert raw.most == pytest.approx(10 * dataset.rewards.max(), rel=1e-5)
+
+
+def test_what_is_not_discounted_has_no_range(make_recording):
+    assert possible(make_recording(), "bc") is None
+    assert possible(make_recording(), discount=1.0) is None
+
+
+def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording):
+    """An episode may end at once."""
+    dataset = make_recording()
+    shifted = type(dataset)(**(vars(dataset) | {"rewards": dataset.rewards + 100}))
+    assert possible(shifted, "td3-bc").least == 0
+
+
+@pytest.mark.parametrize(
+    ("q", "words"), [(144.0, "100 at most"), (-443.0, "0 at least"), (129.0, None), (60.0, None), (-150.0, None)]
+)
+def test_what_is_doubted(q, words):
+    doubt = ValueRange(0.0, 100.0, 200.0).doubt(q)
+    assert (doubt is None) == (words is None)
+    assert words is None or words in doubt
+
+
+def test_an_entropy_bonus_is_allowed_for():
+    assert ValueRange(0.0, 100.0, 200.0).doubt(300.0) is not None
+    assert ValueRange(0.0, 100.0, 200.0).doubt(300.0, temperature=1.0) is None

@@ -1,0 +1,67 @@
+"""On an accelerator the next window is begun before the last one is known to be done. Nothing else changes."""
+
+import pytest
+
+import score_rl
+from score_rl.errors import Stopped
+from score_rl.run.training import FleetTrainer
+
+OPTIONS = {
+    "steps": 80, "seeds": [0, 1], "eval_every": 20, "log_every": 10, "eval_episodes": 1, "transitions": 2_000,
+    "config": {"hidden": (32, 32), "batch_size": 32}, "quiet": True,
+}  # fmt: skip
+
+
+def measured(experiment):
+    return sorted(row for row in experiment.metrics if not row.name.startswith("speed/"))
+
+
+@pytest.fixture
+def undisturbed(tmp_path):
+    return measured(score_rl.train("replica:hopper-medium", out=tmp_path / "undisturbed", **OPTIONS))
+
+
+@pytest.fixture
+def ahead(monkeypatch):
+    """As on an accelerator. The windows that were begun, and those that were dealt with, in their order."""
+    monkeypatch.setattr(FleetTrainer, "runs_ahead", True)
+    order = []
+    advance, deal_with = FleetTrainer.__init__, FleetTrainer._deal_with
+
+    def watched(self, *arguments, **options):
+        advance(self, *arguments, **options)
+        real = self.program.advance
+        self.program.advance = lambda state, step, length: (order.append(("begun", step)), real(state, step, length))[1]
+
+    def dealt(self, window):
+        order.append(("dealt", window.step))
+        deal_with(self, window)
+
+    monkeypatch.setattr(FleetTrainer, "__init__", watched)
+    monkeypatch.setattr(FleetTrainer, "_deal_with", dealt)
+    return order
+
+
+def test_the_same_is_measured(undisturbed, ahead, tmp_path):
+    experiment = score_rl.train("replica:hopper-medium", out=tmp_path / "out", **OPTIONS)
+    assert measured(experiment) == undisturbed
+    # The first window is the trial; then the next is begun before one is dealt with.
+    assert ahead[:5] == [("begun", 0), ("begun", 10), ("dealt", 10), ("begun", 20), ("dealt", 20)]
+    assert [step for what, step in ahead if what == "dealt"] == list(range(10, 81, 10))
+
+
+@pytest.mark.parametrize("at", [10, 30, 40])
+def test_stopped_in_between_and_gone_on_with(undisturbed, ahead, tmp_path, monkeypatch, at):
+    deal_with = FleetTrainer._deal_with
+
+    def stopping(self, window):
+        deal_with(self, window)
+        if window.step == at:
+            self.stop.asked = True
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FleetTrainer, "_deal_with", stopping)
+        with pytest.raises(Stopped, match=f"stopped at update {at + 10} with a checkpoint"):
+            score_rl.train("replica:hopper-medium", out=tmp_path / "out", **OPTIONS)
+    assert {row.step for row in measured(score_rl.load(tmp_path / "out"))} == set(range(10, at + 11, 10))
+    assert measured(score_rl.resume(tmp_path / "out", quiet=True)) == undisturbed

@@ -1,0 +1,39 @@
+"""Who trains in a folder: known where the operating system has locks, and otherwise nothing is claimed."""
+
+import threading
+import time
+
+import pytest
+
+from score_rl.errors import InputError
+from score_rl.store import lock as holding
+from score_rl.store.lock import FILE, held, is_held
+
+
+def test_held_while_it_lasts(tmp_path):
+    assert is_held(tmp_path) is None, "nobody ever trained here"
+    with held(tmp_path):
+        assert is_held(tmp_path) is True
+        with pytest.raises(InputError, match="is being trained by process"), held(tmp_path):
+            pass
+    assert is_held(tmp_path) is False
+
+
+def test_a_disk_without_locks_refuses_nothing_and_says_nothing(tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(holding.fcntl, "flock", unsupported)
+    with held(tmp_path), held(tmp_path):
+        assert is_held(tmp_path) is None
+    assert is_held(tmp_path) is None
+
+
+def test_one_that_only_looks_does_not_keep_training_from_starting(tmp_path):
+    with held(tmp_path):
+        pass
+    with (tmp_path / FILE).open() as file:
+        assert holding._lock(file.fileno(), shared=True)
+        threading.Thread(target=lambda: (time.sleep(0.2), holding.fcntl.flock(file, holding.fcntl.LOCK_UN))).start()
+        with held(tmp_path):
+            assert is_held(tmp_path) is True
