@@ -1,17 +1,64 @@
-"""What reaches a user: mistakes that can be mended (exit code 2) and an end that was asked for (130)."""
+"""What reaches a user: mistakes that can be mended (exit code 2) and a stop that was asked for (exit code 130).
+
+How a message names an argument
+    Code below the command line knows arguments of functions (`eval_every`), not flags (--eval-every). A message puts
+    the name of an argument into backticks:
+
+        raise InputError(f"`eval_every` is {n}; it must be a multiple of `log_every`, {m}.")
+
+    Python users read it as it is. The command line turns each such name into its flag. Two more forms:
+
+        `config.beta`                            --config.beta
+        `config.normalise_states=True`           --config.normalise-states True
+
+    Backticks in messages are for arguments only. Whoever prints a message calls `as_read`: it turns arguments into
+    flags inside a command (`in_command_line`) and leaves the text alone elsewhere. Notes and warnings on the console
+    follow the same rule.
+"""
 
 import difflib
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)?)(?:=([^`]*))?`")
+_command_line = ContextVar("command_line", default=False)
 
 
 class InputError(ValueError):
-    """What was found, what was expected and what to do, in one sentence."""
+    """What was found, what was expected and what to do, in one sentence; arguments stand in backticks."""
 
 
 class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
     """Training ended early on request, with a checkpoint; says how to go on."""
+
+
+def with_flags(message: str) -> str:
+    """The message with every argument in backticks turned into its flag."""
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return "--" + name.replace("_", "-") + (f" {value}" if value is not None else "")
+
+    return _ARGUMENT.sub(flag, message)
+
+
+@contextmanager
+def in_command_line() -> Iterator[None]:
+    """Whoever reads messages meanwhile types flags."""
+    token = _command_line.set(True)
+    try:
+        yield
+    finally:
+        _command_line.reset(token)
+
+
+def as_read(message: str) -> str:
+    """The message as its reader can use it: with flags in a command, with arguments elsewhere."""
+    return with_flags(message) if _command_line.get() else message
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
@@ -40,5 +87,5 @@ def refuse_unwritable(folder: Path) -> None:
             allowed = os.access(place, os.W_OK | os.X_OK)
             reason = "Not a directory" if not place.is_dir() else "" if allowed else "Permission denied"
         if reason:
-            raise InputError(f"cannot write to {folder} ({reason}); give another --out.")
+            raise InputError(f"cannot write to {folder} ({reason}); give another `out`.")
         return

@@ -91,5 +91,5 @@ def test_what_gpus_have_for_kernels_and_so_for_bfloat16(platform, capability, me
 def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(InputError, match="MOReL cannot be trained in bfloat16"):
         score_rl.train("replica:hopper-medium", algorithm="morel", precision="bfloat16", out=tmp_path / "x")
-    with pytest.raises(InputError, match="--precision is 'float16'"):
+    with pytest.raises(InputError, match="`precision` is 'float16'"):
         train(tmp_path / "y", precision="float16")

@@ -59,17 +59,17 @@ def test_what_was_stored_before_there_were_variants_still_opens():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"steps": 0}, "--steps is 0"),
-        ({"checkpoint_minutes": -1.0}, "--checkpoint-minutes is -1.0; it must be 0 or more"),
-        ({"checkpoint_minutes": float("nan")}, "--checkpoint-minutes is nan"),
-        ({"steps": 105}, "multiple of --log-every, 10"),
+        ({"steps": 0}, "`steps` is 0"),
+        ({"checkpoint_minutes": -1.0}, "`checkpoint_minutes` is -1.0; it must be 0 or more"),
+        ({"checkpoint_minutes": float("nan")}, "`checkpoint_minutes` is nan"),
+        ({"steps": 105}, "multiple of `log_every`, 10"),
         ({"log_every": 5, "eval_every": 5}, "multiple of the algorithm's cycle"),
         ({"seeds": (0, 0)}, "twice"),
         ({"seeds": (-1,)}, "0 or more"),
         ({"seeds": ()}, "at least one"),
         ({"physics": "moon"}, "d4rl or stock"),
         ({"settings": {"beta": (0.1, 0.1)}}, "twice"),
-        ({"variants": ()}, "variants is empty"),
+        ({"variants": ()}, "`variants` is empty"),
         ({"variants": ({"beta": 0.1}, {"beta": 0.1})}, "two variants are the same"),
     ],
 )

@@ -16,7 +16,7 @@ from score_rl.cli.experiment import experiment_command
 from score_rl.cli.report import report_command
 from score_rl.cli.theory import theory_command
 from score_rl.cli.train import train_command
-from score_rl.errors import InputError, Stopped
+from score_rl.errors import InputError, Stopped, as_read, in_command_line
 
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 NOBODY_READS = 141  # what they use where a reader, as in `score train --help | head`, has left
@@ -43,6 +43,11 @@ Offline reinforcement learning: learn a policy from recorded data, judge it, kee
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Exit code 0 when all went well, 2 for what the user can mend, 130 after Ctrl-C."""
+    with in_command_line():
+        _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
         rows = "\n".join(f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items())
@@ -60,10 +65,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise unknown_name("command", arguments[0], COMMANDS)
         raise SystemExit(COMMANDS[arguments[0]][0](arguments[1:]))
     except InputError as error:
-        print(f"score: {error}", file=sys.stderr)
+        print(f"score: {as_read(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
     except Stopped as stopped:
-        print(f"score: {stopped}", file=sys.stderr)
+        print(f"score: {as_read(str(stopped))}", file=sys.stderr)
         raise SystemExit(TRAINED_STOPPED) from None
     except KeyboardInterrupt:
         print("score: stopped.", file=sys.stderr)

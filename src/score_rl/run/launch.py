@@ -18,7 +18,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine.compilation import bfloat16_units, keep_compiled_programs, kernel_memory
 from score_rl.engine.memory import GIBIBYTE, free_memory, split_fleet
 from score_rl.engine.runs import Run, group_fleets
-from score_rl.errors import InputError, Stopped, refuse_unwritable
+from score_rl.errors import InputError, Stopped, as_read, refuse_unwritable
 from score_rl.nets.precision import PRECISIONS, Precision
 from score_rl.run.expansion import config_json, expand_runs
 from score_rl.run.experiment import Experiment
@@ -99,7 +99,7 @@ def train(
     )
     spec.check(turns)
     if memory_limit is not None and not 0 < memory_limit < math.inf:
-        raise InputError(f"--memory-limit is {memory_limit}; it must be a number of GiB, more than 0.")
+        raise InputError(f"`memory_limit` is {memory_limit}; it must be a number of GiB, more than 0.")
     path = Path(out) if out is not None else _default_out(spec)
     refuse_unwritable(path)
     Folder.refuse_if_taken(path)
@@ -175,7 +175,7 @@ def _longer(experiment: Experiment, steps: int) -> ExperimentSpec:
     before = experiment.spec.steps
     if steps < before:
         raise InputError(
-            f"--steps is {steps}, and {experiment.path} trains {before} updates; give more, or leave --steps out."
+            f"`steps` is {steps}, and {experiment.path} trains {before} updates; give more, or leave `steps` out."
         )
     spec = dataclasses.replace(experiment.spec, steps=steps)
     spec.check(math.lcm(*(cycle(run.algorithm, run.config) for run in experiment)))
@@ -205,11 +205,11 @@ def _fit_into_memory(
     device = jax.local_devices()[0]
     limited = memory_limit is not None
     limit = free_memory(device) if memory_limit is None else int(memory_limit * GIBIBYTE)
-    where = f"{device.device_kind}, limited by --memory-limit" if limited else device.device_kind
+    where = f"{device.device_kind}, limited by `memory_limit`" if limited else device.device_kind
 
     def say(message: str) -> None:
         if not quiet:
-            console.print(message, highlight=False)
+            console.print(as_read(message), highlight=False)
 
     return [
         part
@@ -276,7 +276,7 @@ def choose_precision(algorithm: Algorithm, asked: str) -> Precision:
     if asked in PRECISIONS and asked not in algorithm.precisions:
         allowed = " or ".join(algorithm.precisions)
         raise InputError(
-            f"{algorithm.title} cannot be trained in {asked}; leave --precision out, or make it {allowed}."
+            f"{algorithm.title} cannot be trained in {asked}; leave `precision` out, or make it {allowed}."
         )
     return cast("Precision", asked)  # anything else is refused with the rest of the request
 

@@ -14,6 +14,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from score_rl.errors import as_read
+
 SECONDS_BETWEEN_LINES = 20.0
 
 
@@ -85,7 +87,7 @@ class TrainingProgress:
     def note(self, message: str) -> None:
         """A sentence that stays on the screen."""
         if not self.quiet:
-            self.console.print(message, highlight=False)
+            self.console.print(as_read(message), highlight=False)
 
     def _show(self) -> None:
         if self.live:

@@ -12,7 +12,7 @@ from score_rl.data.dataset import Dataset
 from score_rl.data.doubts import doubts, large_observations
 from score_rl.engine.runs import Run
 from score_rl.envs import normalised_score
-from score_rl.errors import InputError
+from score_rl.errors import InputError, as_read
 from score_rl.run.expansion import preset_of
 from score_rl.store.request import ExperimentSpec
 
@@ -59,7 +59,7 @@ def found_again(name: str, began_in: str | None) -> str:
         there = began_in or "the folder in which training began"
         raise InputError(
             f"{path} is neither here nor in {there}, relative to which the experiment names its data; "
-            + ("put it back, or call --resume in a folder that has it." if began_in else "call --resume there.")
+            + ("put it back, or call `resume` in a folder that has it." if began_in else "call `resume` there.")
         )
     return name
 
@@ -89,7 +89,9 @@ def say_doubts(runs: Sequence[Run], console: Console) -> None:
         if not run.config.normalise_states:
             found += large_observations(run.dataset)
         for doubt in found:
-            console.print(f"Warning, {run.dataset.name}: {doubt}", highlight=False, markup=False, soft_wrap=True)
+            console.print(
+                f"Warning, {run.dataset.name}: {as_read(doubt)}", highlight=False, markup=False, soft_wrap=True
+            )
 
 
 def say_presets(runs: Sequence[Run], given: Collection[str], console: Console) -> None:
@@ -115,10 +117,10 @@ def say_schedules(runs: Sequence[Run], steps: int, console: Console) -> None:
                 usual = scheduled_for(getattr(run.algorithm.Config(), name), steps)
                 said[name] = (
                     f"{run.algorithm.title}: {name} is {updates:,} and training has {steps:,} updates, so {what}. "
-                    f"For the authors' share of a run: --config.{name.replace('_', '-')} {usual}"
+                    f"For the authors' share of a run: `config.{name}={usual}`"
                 )
     for message in said.values():
-        console.print(f"Note, {message}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Note, {as_read(message)}", highlight=False, markup=False, soft_wrap=True)
 
 
 def describe_for_storage(dataset: Dataset) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from score_rl.disk import cache_folder, writable
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import Begun, StageProgram
-from score_rl.errors import InputError, Stopped
+from score_rl.errors import InputError, Stopped, as_read
 from score_rl.run.progress import TrainingProgress
 from score_rl.store.checkpoints import (
     CUT,
@@ -182,8 +182,8 @@ class FleetStages:
             if self.stop.asked:
                 where = f"at update {cut.place} in epoch {epoch + 1}" if cut else f"after epoch {epoch}"
                 raise Stopped(
-                    f"stopped {where} of the stage {stage.name!r} with a checkpoint; go on with: "
-                    f"score train --resume {self.folder.path}"
+                    f"stopped {where} of the stage {stage.name!r} with a checkpoint; go on with "
+                    f"`resume={self.folder.path}`"
                 )
         return state
 
@@ -295,7 +295,7 @@ class FleetStages:
 
     def _say(self, message: str) -> None:
         if not self.quiet:
-            self.console.print(message, highlight=False)
+            self.console.print(as_read(message), highlight=False)
 
 
 def _wait_for(measured: Any) -> None:

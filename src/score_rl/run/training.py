@@ -21,7 +21,7 @@ from rich.console import Console
 from score_rl.engine.memory import as_size, total_memory
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
-from score_rl.errors import InputError, Stopped
+from score_rl.errors import InputError, Stopped, as_read
 from score_rl.rollout.acting import FleetActor
 from score_rl.run.plausibility import value_range
 from score_rl.run.progress import TrainingProgress, duration
@@ -247,9 +247,7 @@ class FleetTrainer:
                 saved_at = time.monotonic()
             if stopping and not last:
                 self.actor.cancel()
-                raise Stopped(
-                    f"stopped at update {step:,} with a checkpoint; go on with: score train --resume {self.folder.path}"
-                )
+                raise Stopped(f"stopped at update {step:,} with a checkpoint; go on with `resume={self.folder.path}`")
         if window is not None:
             self._finish(window)
         self._drain()
@@ -358,7 +356,7 @@ class FleetTrainer:
         self._said_what_judging_costs = True
         self.progress.note(
             f"Training waits for evaluation {self._waited / passed:.0%} of the time. "
-            f"Fewer evaluations (--eval-every, now {self.spec.eval_every:,}) or fewer episodes (--eval-episodes, now "
+            f"Fewer evaluations (`eval_every`, now {self.spec.eval_every:,}) or fewer episodes (`eval_episodes`, now "
             f"{self.spec.eval_episodes}) would make it faster."
         )
 
@@ -419,7 +417,7 @@ class FleetTrainer:
 
     def say(self, message: str) -> None:
         if not self.quiet:
-            self.console.print(message, highlight=False)
+            self.console.print(as_read(message), highlight=False)
 
     def _say_what_it_takes(self, step: int) -> None:
         """Memory, disk and time, before the long part begins; refuse what cannot fit."""
@@ -434,7 +432,7 @@ class FleetTrainer:
         available = total_memory(device) if self.memory_limit is None else self.memory_limit
         if available is not None and needed > available:
             limited = self.memory_limit is not None
-            has = "where --memory-limit allows" if limited else "which has"
+            has = "where `memory_limit` allows" if limited else "which has"
             do = "train fewer runs at once" if len(self.runs) > 1 else "give a smaller batch or smaller networks"
             raise InputError(
                 f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {as_size(needed)} on "
@@ -445,7 +443,7 @@ class FleetTrainer:
         if 3 * state > free:  # two are kept while a third is written
             raise InputError(
                 f"checkpoints need {as_size(3 * state)} and {self.folder.path} has {as_size(free)} free; "
-                "free some space or give another --out."
+                "free some space or give another `out`."
             )
         several = f" (each of {self.program.mesh.size})" if self.program.mesh.size > 1 else ""
         self.say(

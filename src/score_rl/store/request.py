@@ -52,16 +52,16 @@ class ExperimentSpec:
     def check(self, turns: int) -> None:
         check_counts(**{name: getattr(self, name) for name in ("steps", "eval_every", "eval_episodes", "log_every")})
         if not self.checkpoint_minutes >= 0:
-            raise InputError(f"--checkpoint-minutes is {self.checkpoint_minutes}; it must be 0 or more.")
+            raise InputError(f"`checkpoint_minutes` is {self.checkpoint_minutes}; it must be 0 or more.")
         if not self.seeds or not self.datasets:
             raise InputError("an experiment needs at least one data set and one seed.")
         if any(seed < 0 for seed in self.seeds):
-            raise InputError(f"--seeds holds {min(self.seeds)}; a seed must be 0 or more.")
-        for name, values in (("--seeds", self.seeds), ("--dataset", self.datasets), *self.settings.items()):
+            raise InputError(f"`seeds` holds {min(self.seeds)}; a seed must be 0 or more.")
+        for name, values in (("`seeds`", self.seeds), ("`dataset`", self.datasets), *self.settings.items()):
             if len(set(values)) < len(values):
                 raise InputError(f"{name} names a value twice: {', '.join(map(str, values))}; give each once.")
         if not self.variants:
-            raise InputError("variants is empty; leave it out, or give at least one.")
+            raise InputError("`variants` is empty; leave it out, or give at least one.")
         if len({label(variant) for variant in self.variants}) < len(self.variants):
             shown = "; ".join(" ".join(label(variant)) or "nothing" for variant in self.variants)
             raise InputError(f"two variants are the same ({shown}); give each once.")
@@ -72,35 +72,31 @@ class ExperimentSpec:
         ):
             if getattr(self, name) % divisor:
                 what = (
-                    "--log-every" if name != "log_every" else "the algorithm's cycle of updates (such as actor_delay)"
+                    "`log_every`" if name != "log_every" else "the algorithm's cycle of updates (such as actor_delay)"
                 )
-                raise InputError(f"{_flag(name)} is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
+                raise InputError(f"`{name}` is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
         if self.physics not in ("d4rl", "stock"):
-            raise InputError(f"--physics is {self.physics!r}; it must be d4rl or stock.")
+            raise InputError(f"`physics` is {self.physics!r}; it must be d4rl or stock.")
         if self.precision not in PRECISIONS:
-            raise InputError(f"--precision is {self.precision!r}; it must be auto, {' or '.join(PRECISIONS)}.")
+            raise InputError(f"`precision` is {self.precision!r}; it must be auto, {' or '.join(PRECISIONS)}.")
 
 
 def _hashable(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def check_counts(**counts: int | None) -> None:
     """Refuse what is less than one of anything; None is what was not given."""
     for name, count in counts.items():
         if count is not None and count < 1:
-            raise InputError(f"{_flag(name)} is {count}; it must be 1 or more.")
+            raise InputError(f"`{name}` is {count}; it must be 1 or more.")
 
 
 def default_eval_every(steps: int, log_every: int | None, turns: int) -> int:
     """5,000 updates or a little less, in whole windows or cycles, once at least."""
     if steps % turns:
         raise InputError(
-            f"--steps is {steps}; it must be a multiple of {turns}, the algorithm's cycle of updates (such as "
+            f"`steps` is {steps}; it must be a multiple of {turns}, the algorithm's cycle of updates (such as "
             "actor_delay)."
         )
     grid = math.lcm(turns, log_every or 1)
@@ -113,7 +109,7 @@ def default_log_every(steps: int, eval_every: int, turns: int) -> int:
     divisors = [n for n in range(turns, eval_every + 1, turns) if eval_every % n == 0 and steps % n == 0]
     if not divisors:
         raise InputError(
-            f"--steps {steps} and --eval-every {eval_every} share no multiple of {turns}, the algorithm's cycle of "
+            f"`steps`, {steps}, and `eval_every`, {eval_every}, share no multiple of {turns}, the algorithm's cycle of "
             f"updates (such as actor_delay); make both multiples of {turns}."
         )
     return max((n for n in divisors if n <= wanted), default=divisors[0])
