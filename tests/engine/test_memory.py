@@ -131,7 +131,7 @@ def test_a_fleet_leaves_no_memory_behind(tmp_path):
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_limit_must_be_positive(tmp_path, limit):
-    with pytest.raises(InputError, match="--memory-limit"):
+    with pytest.raises(InputError, match="`memory_limit`"):
         score_rl.train(out=tmp_path / "run", memory_limit=limit)
 
 

@@ -95,7 +95,7 @@ def test_windows_are_whole_cycles():
     assert cycle(COUNTING, CountingConfig(every=3)) == 6
     with pytest.raises(ValueError, match="multiple of 4"):
         count([6])
-    with pytest.raises(InputError, match=r"--log-every is 15.*multiple of.*10"):
+    with pytest.raises(InputError, match=r"`log_every` is 15.*multiple of.*10"):
         score_rl.train("replica:hopper-medium", algorithm="mopo", steps=30, log_every=15, config={"rollout_every": 10})
 
 
