@@ -11,7 +11,8 @@ import pytest
 from score_rl.errors import InputError
 from score_rl.report import results as found
 from score_rl.report.grouping import by_dataset, by_method, distinct, gather, group, short_names
-from score_rl.report.results import SCORE, UNCERTAINTY, store_results
+from score_rl.report.results import SCORE, UNCERTAINTY
+from score_rl.report.stored_results import store_results
 from tests.report.folders import write_experiment
 
 KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -155,7 +156,7 @@ def test_the_repositorys_own_kept_results_are_readable(folder):
     runs = gather([folder.parent])
     assert runs
     assert all(run.finished and run.score is not None and run.task for run in runs)
-    summary = found.json.loads((folder.parent / "summary.json").read_text())
+    summary = json.loads((folder.parent / "summary.json").read_text())
     for dataset, mine in summary.get("results", {}).items():
         scores = [run.score for run in runs if run.dataset == dataset]
         np.testing.assert_allclose(scores, mine["last_policies"], rtol=1e-5)

@@ -12,8 +12,9 @@ import numpy as np
 from score_rl.algorithms.algorithm import SCHEDULED_FOR, schedules
 from score_rl.algorithms.presets import preset
 from score_rl.errors import InputError
+from score_rl.report.folders import find_folders, read_folder
 from score_rl.report.paper import Printed, printed
-from score_rl.report.results import Group, RunResult, find_folders, read_folder
+from score_rl.report.results import Group, RunResult
 
 FEW = 2  # settings that may differ before names leave out the defaults
 

@@ -1,17 +1,13 @@
-"""What experiments left behind, as plain records: one for every run, whether it ended well or not.
+"""Runs as plain records, and the runs of an experiment's folder read as such records.
 
-Read from the folders that training writes (`store/folder.py`), or from the small tables that are kept of them
-(`store_results`, and what `benchmarks/keep.py` writes). Nothing is dropped: a run that failed, diverged or still
-trains is a record too, and whoever averages must say over which.
+Every run is a record, whether it ended well or not. A run that failed, diverged or still trains is a record too, and
+whoever averages must say over which. `stored_results.py` writes and reads the small tables that are kept of runs.
 """
 
-import csv
 import dataclasses
 import functools
-import io
-import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +16,6 @@ from jaxtyping import Float, Int
 
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError
-from score_rl.store.checkpoints import write_whole
 from score_rl.store.folder import Folder
 from score_rl.store.lock import is_held
 
@@ -30,7 +25,6 @@ SCORE, RETURN, UNCERTAINTY, SPEED = (
     "train/uncertainty",
     "speed/updates_per_second",
 )
-STORED_FORMAT = 2
 FINISHED = "finished"
 GOING = ("training", "waiting")  # the rest of the states is bad news
 PATIENCE, WINDOWS = 900, 10  # a folder is silent after so many seconds and so many times what a window takes
@@ -151,40 +145,13 @@ def _short(value: Any) -> str:
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def find_folders(path: Path) -> list[Path]:
-    """The folders with results at this path or below it."""
-    if not path.is_dir():
-        what = "is not a folder" if path.exists() else "does not exist"
-        raise InputError(f"{path} {what}; give the folders that training wrote, or one above them.")
-    if holds_results(path):
-        return [path]
-    found = sorted(below for below in path.rglob("*") if below.is_dir() and holds_results(below))
-    if not found:
-        raise InputError(
-            f"{path} holds no results, nor does any folder below it (no experiment.json, no summary.json with "
-            "curves.csv); give the folders that training wrote."
-        )
-    return found
-
-
-def holds_results(folder: Path) -> bool:
-    return (folder / "experiment.json").is_file() or (
-        (folder / "summary.json").is_file() and (folder / "curves.csv").is_file()
-    )
-
-
-def read_folder(folder: Path) -> list[RunResult]:
-    """The runs of one folder, of either kind."""
-    return read_experiment(folder) if (folder / "experiment.json").is_file() else read_stored(folder)
-
-
 def read_experiment(path: Path) -> list[RunResult]:
     """The runs of an experiment's folder, also while it trains."""
     folder = Folder.open(path)
     about = folder.experiment()
     try:
         status = folder.status()
-        curves = _curves((row.run, row.name, row.step, row.value) for row in folder.metrics())
+        curves = curves_of((row.run, row.name, row.step, row.value) for row in folder.metrics())
     except ValueError as error:
         raise InputError(f"{path} cannot be read ({error}); restore it, or leave it out.") from error
     request, state = about["request"], status.get("state", "started")
@@ -253,88 +220,7 @@ def _patience(request: Mapping[str, Any], curves: Mapping[str, Mapping[str, Curv
     return max(PATIENCE, WINDOWS * request["log_every"] / slowest if slowest else 0.0)
 
 
-def read_stored(folder: Path) -> list[RunResult]:
-    """The runs of a small kept table: `summary.json` and `curves.csv`."""
-    try:
-        summary = json.loads((folder / "summary.json").read_text())
-        with (folder / "curves.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
-        if "runs" in summary:
-            return _stored_runs(folder, summary, rows)
-        return _kept_runs(folder, summary, rows)
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{folder} is not a kept result ({type(error).__name__}: {error}); it needs a summary.json and a "
-            "curves.csv as score-rl writes them."
-        ) from error
-
-
-def _stored_runs(folder: Path, summary: Mapping[str, Any], rows: list[dict[str, str]]) -> list[RunResult]:
-    """What `store_results` wrote."""
-    if summary.get("format") != STORED_FORMAT:
-        raise InputError(
-            f"{folder} was kept in format {summary.get('format')}, this version reads format {STORED_FORMAT}; "
-            "use the version that wrote it."
-        )
-    curves = _curves((row["run"], row["name"], int(row["step"]), float(row["value"])) for row in rows)
-    results = []
-    for number, run in enumerate(summary["runs"]):
-        experiment = summary["experiments"][run["experiment"]]
-        results.append(
-            RunResult(
-                folder=folder,
-                curves=curves.get(str(number), {}),
-                data=experiment["datasets"].get(run["dataset"], {}),
-                request=experiment["request"],
-                provenance=experiment["provenance"],
-                created=experiment["created"],
-                **{name: run[name] for name in _KEPT_OF_A_RUN},
-            )
-        )
-    return results
-
-
-def _kept_runs(folder: Path, summary: Mapping[str, Any], rows: list[dict[str, str]]) -> list[RunResult]:
-    """What `benchmarks/keep.py` wrote: one setting, curves by data set and seed."""
-    request = summary["request"]
-    config = summary.get("config") or {name: values[0] for name, values in request["settings"].items()}
-    curves = _curves(
-        ((row["dataset"], row["seed"]), row["name"], int(row["step"]), float(row["value"])) for row in rows
-    )
-    about = summary.get("results", {})
-    datasets = list(about) or list(dict.fromkeys(row["dataset"] for row in rows))
-    results = []
-    for dataset in datasets:
-        facts = about.get(dataset, {"checksum": summary.get("data_checksum")})
-        for seed in request["seeds"]:
-            mine = curves.get((dataset, str(seed)), {})
-            step = max((int(curve.steps[-1]) for curve in mine.values()), default=0)
-            status = "diverged" if seed in facts.get("diverged", []) else FINISHED
-            if status == FINISHED and step < request["steps"]:
-                status = "missing" if not mine else "interrupted"
-            results.append(
-                RunResult(
-                    folder=folder,
-                    name=f"{dataset}_seed={seed}",
-                    algorithm=request["algorithm"],
-                    dataset=dataset,
-                    environment=request["environment"] or task_of(dataset),
-                    task=task_of(request["environment"] or dataset),
-                    seed=seed,
-                    config=facts.get("config", config),  # presets differ between data sets
-                    status=status,
-                    step=step,
-                    steps=request["steps"],
-                    curves=mine,
-                    data=facts,
-                    request=request,
-                    provenance=summary["provenance"],
-                )
-            )
-    return results
-
-
-def _curves(rows: Iterable[tuple[Any, str, int, float]]) -> dict[Any, dict[str, Curve]]:
+def curves_of(rows: Iterable[tuple[Any, str, int, float]]) -> dict[Any, dict[str, Curve]]:
     """(run, metric, step, value) as a curve for each run and metric, in the order of the steps."""
     collected: dict[Any, dict[str, tuple[list[int], list[float]]]] = {}
     for run, name, step, value in rows:
@@ -348,51 +234,3 @@ def _curves(rows: Iterable[tuple[Any, str, int, float]]) -> dict[Any, dict[str, 
             order = np.argsort(steps, kind="stable")  # judgements come late
             made[run][name] = Curve(np.array(steps, np.int64)[order], np.array(values)[order])
     return made
-
-
-# -- keeping ---------------------------------------------------------------------------------------------------------
-
-_KEPT_OF_A_RUN = (
-    "name", "algorithm", "dataset", "environment", "task", "seed", "config", "status", "step", "steps", "error",
-    "fleet",
-)  # fmt: skip
-
-
-def store_results(
-    results: Sequence[RunResult], folder: Path | str, names: Sequence[str] = (SCORE,), every: int | None = None
-) -> None:
-    """Keep what a table or a figure needs, small enough for a repository: `gather` reads it like an experiment.
-
-    `summary.json` has every run with its settings, state and provenance; `curves.csv` the metrics called `names`,
-    where `every` is given only at multiples of it and at the end.
-    """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    experiments: dict[Path, int] = {}
-    listed: list[dict[str, Any]] = []
-    runs, rows = [], []
-    for number, run in enumerate(results):
-        if run.folder not in experiments:
-            experiments[run.folder] = len(listed)
-            request = dict(run.request)
-            if "datasets" in request:  # where files lay on the machine that trained says nothing elsewhere
-                request["datasets"] = [Path(name).name for name in request["datasets"]]
-            listed.append({"request": request, "provenance": run.provenance, "created": run.created, "datasets": {}})
-        place = experiments[run.folder]
-        listed[place]["datasets"][run.dataset] = {k: v for k, v in run.data.items() if k != "source"}
-        runs.append({"experiment": place} | {name: getattr(run, name) for name in _KEPT_OF_A_RUN})
-        for name in names:
-            curve = run.curves.get(name)
-            if curve is None:
-                continue
-            for place_in_curve, (step, value) in enumerate(zip(*curve, strict=True)):
-                if every is None or step % every == 0 or place_in_curve == len(curve.steps) - 1:
-                    rows.append((number, int(step), name, f"{value:.6g}"))
-    summary = {"format": STORED_FORMAT, "experiments": listed}
-    # One line for each run: their settings are many and nearly equal.
-    lines = ",\n".join("  " + json.dumps(run, allow_nan=False) for run in runs)
-    text = json.dumps(summary, indent=1, allow_nan=False).removesuffix("\n}") + f',\n "runs": [\n{lines}\n ]\n}}\n'
-    write_whole(folder / "summary.json", text.encode())
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([("run", "step", "name", "value"), *rows])
-    write_whole(folder / "curves.csv", table.getvalue().encode())

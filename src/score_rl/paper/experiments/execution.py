@@ -30,7 +30,8 @@ from score_rl.report.drawing import GREY, VERMILION
 from score_rl.report.figures import save
 from score_rl.report.grouping import gather
 from score_rl.report.paper import data_kind, paper_dataset
-from score_rl.report.results import RunResult, read_experiment, store_results
+from score_rl.report.results import RunResult, read_experiment
+from score_rl.report.stored_results import store_results
 from score_rl.report.tables import escape_latex
 from score_rl.run.expansion import config_json
 from score_rl.store.checkpoints import write_whole
