@@ -1,7 +1,9 @@
 """What every algorithm promises, asked of each by name."""
 
 import dataclasses
+import re
 from functools import cache
+from typing import get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,8 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.algorithms.settings import HEADINGS, Limits, grouped, limits_of, make_config
 from score_rl.data.dataset import make_dataset
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
@@ -25,7 +27,6 @@ VARIANTS = {
     "score (dropout)": ("score", {"uncertainty": "dropout"}),
     "score (min-q, no constraint)": ("score", {"uncertainty": "min-q", "constraint": "none"}),
 }
-SIGNED = {"halt_reward", "log_std", "least_log_std", "largest_log_std", "target_gap"}  # all else is 0 or more
 CHARACTERISTICS = {"policy-constrained", "value-penalised", "uncertainty-aware", "OOD sampling", "model-based"}
 OBSERVATIONS, ACTIONS = 11, 3  # hopper's
 WINDOW = 12  # updates; a multiple of every cycle
@@ -139,25 +140,79 @@ def test_unknown_settings_are_refused(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_invalid_settings_are_refused(name):
+def test_settings_of_another_type_are_refused(name):
     algorithm = get_algorithm(name)
-    fields = {field.name: field for field in dataclasses.fields(algorithm.Config)}
-    wrong = {"batch_size": [0, -1, 2.5, "many", True], "hidden": [(), (32, 0), "wide"], "discount": [1.5, -0.1]}
-    wrong |= {"reward_scaling": ["sometimes"], "normalise_states": [1, "yes"], "actor_delay": [0], "critics": [0]}
-    wrong |= {"target_samples": [0], "acting_samples": [0], "vae_hidden": [()], "ood_actions": [0]}
-    wrong |= {"tau": [0.0, 1.5], "dynamics_decay": [(-1.0, 0.0, 0.0, 0.0, 0.0)], "least_log_std": [2.0]}
-    for setting, values in wrong.items():
-        for value in values if setting in fields else []:
-            with pytest.raises(InputError):
-                assert not make_config(algorithm, {setting: value}), f"{setting} = {value!r} was taken"
-    for setting, field in fields.items():
-        if field.type is float:
-            for value in ("a lot", float("nan")):
-                with pytest.raises(InputError, match=setting):
-                    make_config(algorithm, {setting: value})
-            if setting not in SIGNED:
-                with pytest.raises(InputError, match=f"{setting} is -0.5"):
-                    make_config(algorithm, {setting: -0.5})
+    wrong = {bool: [1, "yes"], int: [2.5, "many", True], float: ["a lot", float("nan"), True]}
+    for field in dataclasses.fields(algorithm.Config):
+        for value in wrong.get(field.type, ["sometimes", ()]):  # the others are tuples of numbers and choices
+            with pytest.raises(InputError, match=field.name):
+                assert not make_config(algorithm, {field.name: value}), f"{field.name} = {value!r} was taken"
+
+
+def just_outside(limits, kind):
+    """For each limit the nearest round number that it refuses, with the words that name the limit."""
+    step = 1 if kind is int else 0.5
+    if limits.minimum is not None:
+        yield limits.minimum - step, str(limits.minimum)
+    if limits.maximum is not None:
+        yield limits.maximum + step, str(limits.maximum)
+    if limits.above is not None:
+        yield limits.above, f"above {limits.above}"
+    if limits.below is not None:
+        yield limits.below, f"below {limits.below}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name):
+    algorithm, held = get_algorithm(name), 0
+    for field in dataclasses.fields(algorithm.Config):
+        limits = limits_of(field)
+        many = get_origin(field.type) is tuple
+        kind = get_args(field.type)[0] if many else field.type
+        assert (limits is not None) == (kind in (int, float)), field.name
+        for number, limit in just_outside(limits, kind) if limits else ():
+            value = (*field.default[1:], kind(number)) if many else kind(number)
+            said = f"{field.name} is {value}; {'each number' if many else 'it'} must be {limits}."
+            assert limit in said
+            with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+                make_config(algorithm, {field.name: value})
+            held += 1
+    assert held >= 3, "no limit was tried"
+
+
+def test_limits_say_what_they_allow():
+    said = {
+        "0 or more": Limits(minimum=0), "between 0 and 1": Limits(minimum=0, maximum=1),
+        "above 0 and at most 1": Limits(above=0, maximum=1), "above 0 and below 1": Limits(above=0, below=1),
+        "0 or more and below 1": Limits(minimum=0, below=1), "at most 3": Limits(maximum=3), "any number": Limits(),
+    }  # fmt: skip
+    for words, limits in said.items():
+        assert str(limits) == words
+    allowed = {number: Limits(above=0, maximum=1).allow(number) for number in (-1, 0, 0.5, 1, 1.5, float("nan"))}
+    assert allowed == {-1: False, 0: False, 0.5: True, 1: True, 1.5: False} | {n: False for n in allowed if n != n}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "said"),
+    [
+        ("morel", {"least_log_std": 2.0}, "least_log_std is 2.0; it must be at most largest_log_std, 1.0."),
+        ("mopo", {"elites": 8}, "elites is 8; it must be at most models, 7."),
+        ("mopo", {"dynamics_hidden": (8, 8)}, "dynamics_decay has 5 numbers for 3 layers; give one for each."),
+        ("uwac", {"largest_weight": 0.1, "smallest_weight": 0.2}, "it must be at least smallest_weight, 0.2."),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(name, settings, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        make_config(get_algorithm(name), settings)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_is_shown_once_and_the_papers_first(name):
+    algorithm = get_algorithm(name)
+    groups = grouped(algorithm.Config)
+    shown = [field.name for fields in groups.values() for field in fields]
+    assert sorted(shown) == sorted(field.name for field in dataclasses.fields(algorithm.Config))
+    assert list(groups) == [heading for heading in HEADINGS.values() if heading in groups]
 
 
 # -- training --------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_broken_files(refused, tmp_path):
 
 def test_requests_that_make_no_sense(refused):
     refused("train", "--config.betta", "0.3", says="betta")
-    refused("train", "--config.critics", "1", says="at least 2")
+    refused("train", "--config.critics", "1", says="critics is 1; it must be 2 or more")
     for option in ("--steps", "--eval-every", "--log-every", "--eval-episodes"):
         for count in ("0", "-5"):
             refused("train", option, count, says=f"score: {option} is {count}; it must be 1 or more.")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms import pbrl
-from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
 from tests.parity.numpy_reference import Adam, arrays, difference, follow, gradient, smallest
 from tests.parity.soft_reference import SHAPES, SoftReference, largest_difference, q_of, sample, started, train_both
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms import score
-from score_rl.algorithms.algorithm import Batch, Shapes, make_config
+from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from tests.parity import numpy_reference as ref
 from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, start

@@ -2,8 +2,8 @@
 
 import pytest
 
-from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
 from score_rl.data.treatment import fit_treatment
 from score_rl.engine.runs import Run
 from score_rl.run.plausibility import ValueRange, value_range

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from score_rl.run.expansion import expand_runs
 from score_rl.store.request import ExperimentSpec, default_eval_every, default_log_every
@@ -110,12 +110,12 @@ def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, tur
     [
         ({"betta": 0.2}, "did you mean 'beta'"),
         ({"beta": "high"}, "a value of type float"),
-        ({"critics": 1}, "at least 2"),
+        ({"critics": 1}, "critics is 1; it must be 2 or more"),
         ({"critics": 2.5}, "a value of type int"),
         ({"bc_norm": "max"}, "'mean' or 'sum'"),
         ({"hidden": "256,wide"}, "commas"),
         ({"hidden": (0,)}, "1 or more"),
-        ({"bootstrap_keep": 0.0}, r"in \(0, 1\]"),
+        ({"bootstrap_keep": 0.0}, r"above 0 and at most 1"),
         ({"spectral_norm": True, "hidden": (8,)}, "middle layer"),
         ({"discount": 1.5}, "between 0 and 1"),
         ({"beta": -1}, "beta is -1.0; it must be 0 or more"),

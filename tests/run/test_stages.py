@@ -14,9 +14,10 @@ import pytest
 from jaxtyping import Array
 
 import score_rl
-from score_rl.algorithms.algorithm import Algorithm, config, cycle, setting
+from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.model_fitting import hold_out, scrambled, spared
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import config, setting
 from score_rl.engine import effort
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run

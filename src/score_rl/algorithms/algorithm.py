@@ -6,18 +6,14 @@ run and one batch, in treated units: observations standardised, rewards scaled, 
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar, get_args, get_origin
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from score_rl.errors import InputError
-
 Metrics = dict[str, Float[Array, ""]]
-ConfigT = TypeVar("ConfigT")
-SCHEDULED_FOR = 1_000_000  # updates, the length of training that the defaults of schedules are made for
 
 
 class Shapes(NamedTuple):
@@ -134,107 +130,3 @@ def network_parameters(algorithm: Algorithm, shapes: Shapes) -> int:
         part for path, part in parts if isinstance(part, eqx.Module) and "optimiser" not in jax.tree_util.keystr(path)
     ]
     return sum(leaf.size for leaf in jax.tree.leaves(networks))
-
-
-class Schedule(NamedTuple):
-    """What a setting that counts updates means for a run that is shorter, or longer, than it."""
-
-    shorter: str
-    longer: str = ""
-
-
-def setting(
-    default: Any, help: str, *, static: bool = False, signed: bool = False, schedule: Schedule | None = None
-) -> Any:
-    """A field of a `Config`: its default, what it is and where the default comes from.
-
-    Floats are traced, so that a sweep over them compiles once and trains as one fleet. Everything else, and
-    floats marked `static`, is part of the program: another value is another fleet.
-
-    Rates, weights, deviations and bounds below 0 are mistakes: floats are refused there unless marked `signed`.
-
-    A setting with a `schedule` counts updates of a run of `SCHEDULED_FOR`; shorter runs want it shorter.
-    """
-    metadata = {"help": help, "static": static, "signed": signed, "schedule": schedule}
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-def schedules(config: Any) -> dict[str, Schedule]:
-    """The settings of a `Config` that count updates of a run of `SCHEDULED_FOR`."""
-    fields = {field.name: field.metadata.get("schedule") for field in dataclasses.fields(config)}
-    return {name: schedule for name, schedule in fields.items() if schedule is not None}
-
-
-def scheduled_for(updates: int, steps: int) -> int:
-    """What is `updates` of a run of `SCHEDULED_FOR`, of a run of `steps`."""
-    return max(1, round(updates * steps / SCHEDULED_FOR))
-
-
-def config(cls: type[ConfigT]) -> type[ConfigT]:
-    """Make a class of `setting`s a frozen dataclass whose traced fields are the leaves of a pytree."""
-    cls = dataclasses.dataclass(frozen=True)(cls)
-    traced = [f.name for f in dataclasses.fields(cls) if is_traced(f)]  # type: ignore[arg-type]
-    static = [f.name for f in dataclasses.fields(cls) if not is_traced(f)]  # type: ignore[arg-type]
-    return jax.tree_util.register_dataclass(cls, data_fields=traced, meta_fields=static)
-
-
-def is_traced(field: dataclasses.Field[Any]) -> bool:
-    return field.type is float and not field.metadata.get("static", False)
-
-
-def make_config(algorithm: Algorithm, settings: Mapping[str, Any]) -> Any:
-    """A `Config` from plain values, each checked against the type of its field."""
-    fields = {field.name: field for field in dataclasses.fields(algorithm.Config)}
-    values = {}
-    for name, value in settings.items():
-        if name not in fields:
-            from score_rl.errors import unknown_name
-
-            raise unknown_name(f"setting of {algorithm.name}", name, fields)
-        values[name] = _convert(f"{algorithm.name}.{name}", fields[name].type, value)
-    made = algorithm.Config(**values)
-    check = getattr(made, "check", None)
-    if check is not None:
-        check()
-    _check_floats(made)
-    return made
-
-
-def _check_floats(config: Any) -> None:
-    """What makes no sense whatever the algorithm: less than nothing of anything, targets that never arrive."""
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        numbers = value if isinstance(value, tuple) else (value,)
-        if any(isinstance(number, float) and not number >= 0 for number in numbers):
-            require(field.metadata.get("signed", False), f"{field.name} is {value}; it must be 0 or more.")
-        if field.name == "tau":
-            require(0 < value <= 1, f"tau is {value}; it must be above 0 and at most 1.")
-
-
-def _convert(name: str, kind: Any, value: Any) -> Any:
-    if get_origin(kind) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
-        try:
-            return tuple(get_args(kind)[0](part) for part in parts)
-        except (TypeError, ValueError):
-            raise InputError(f"{name} is {value!r}; it must be numbers with commas between, such as 256,256.") from None
-    if kind is bool and isinstance(value, bool):
-        return value
-    if kind is int and isinstance(value, int) and not isinstance(value, bool):
-        return value
-    if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        require(not math.isnan(value), f"{name} is {value}; it must be a number.")
-        return float(value)
-    choices = get_args(kind)
-    if choices and value in choices:
-        return value
-    if kind is str and isinstance(value, str):
-        return value
-    expected = " or ".join(map(repr, choices)) if choices else f"a value of type {kind.__name__}"
-    raise InputError(f"{name} is {value!r}; it must be {expected}.")
-
-
-def require(condition: bool | Bool[Array, ""], message: str) -> None:
-    """For `Config.check`: refuse a setting in one sentence."""
-    if not condition:
-        raise InputError(message)

@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import deterministic
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
 from score_rl.nets.perceptron import Perceptron
@@ -21,15 +22,12 @@ from score_rl.nets.perceptron import Perceptron
 @config
 class Config:
     learning_rate: float = setting(3e-4, "Adam's learning rate (that of TD3-BC's actor)")
-    hidden: tuple[int, ...] = setting((256, 256), "widths of the actor's hidden layers (those of TD3-BC's actor)")
-    batch_size: int = setting(256, "transitions per update (TD3-BC's)")
+    hidden: tuple[int, ...] = setting(
+        (256, 256), "widths of the actor's hidden layers (those of TD3-BC's actor)", minimum=1
+    )
+    batch_size: int = setting(256, "transitions per update (TD3-BC's)", minimum=1)
     normalise_states: bool = setting(True, "standardise observations over the data set (as TD3-BC does)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards are not used")
-
-    def check(self) -> None:
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
 from score_rl.algorithms.behaviour import acting_noise, candidates, fit
+from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
 from score_rl.nets.noise import standard_normal
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
@@ -30,32 +31,26 @@ from score_rl.nets.vae import ActionVAE
 
 @config
 class Config:
-    perturbation: float = setting(0.05, "Φ, the furthest a candidate is moved (paper)")
-    soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (paper)")
+    perturbation: float = setting(0.05, "Φ, the furthest a candidate is moved (paper)", group="paper")
+    soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (paper)", maximum=1, group="paper")
     kl_weight: float = setting(0.5, "weight of the VAE's KL term (published code)")
-    discount: float = setting(0.99, "γ (paper)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
+    discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
+    )
     critic_learning_rate: float = setting(1e-3, "Adam's learning rate for the critics (published code)")
     actor_learning_rate: float = setting(1e-3, "Adam's learning rate for the perturbation (published code)")
     vae_learning_rate: float = setting(1e-3, "Adam's learning rate for the VAE (published code)")
-    target_samples: int = setting(10, "n, candidates in each next state (paper)")
-    acting_samples: int = setting(100, "candidates when acting (published code)")
-    hidden: tuple[int, ...] = setting((400, 300), "widths of the hidden layers of perturbation and critics (paper)")
-    vae_hidden: tuple[int, ...] = setting((750, 750), "widths of the VAE's hidden layers (paper)")
-    latent_per_action: int = setting(2, "latent dimensions per action dimension (published code)")
-    batch_size: int = setting(100, "transitions per update (paper)")
+    target_samples: int = setting(10, "n, candidates in each next state (paper)", minimum=1, group="paper")
+    acting_samples: int = setting(100, "candidates when acting (published code)", minimum=1, group="paper")
+    hidden: tuple[int, ...] = setting(
+        (400, 300), "widths of the hidden layers of perturbation and critics (paper)", minimum=1
+    )
+    vae_hidden: tuple[int, ...] = setting((750, 750), "widths of the VAE's hidden layers (paper)", minimum=1)
+    latent_per_action: int = setting(2, "latent dimensions per action dimension (published code)", minimum=1)
+    batch_size: int = setting(100, "transitions per update (paper)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        for name in ("target_samples", "acting_samples", "latent_per_action", "batch_size"):
-            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(0 <= self.soft_clipping <= 1, f"soft_clipping is {self.soft_clipping}; it must be between 0 and 1.")
-        for name in ("hidden", "vae_hidden"):
-            widths = getattr(self, name)
-            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 256,256.")
-            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

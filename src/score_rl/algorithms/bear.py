@@ -19,8 +19,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
 from score_rl.algorithms.behaviour import acting_noise, action_and_mmd, ascend, distribution, fit
+from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
 from score_rl.nets.initialisation import rlkit_start
 from score_rl.nets.noise import standard_normal
@@ -31,45 +32,46 @@ from score_rl.nets.vae import ActionVAE
 
 @config
 class Config:
-    mmd_threshold: float = setting(0.05, "ε (published code)")
-    mmd_sigma: float = setting(20.0, "σ of the kernel (published code's readme for D4RL)")
+    mmd_threshold: float = setting(0.05, "ε (published code)", group="paper")
+    mmd_sigma: float = setting(20.0, "σ of the kernel (published code's readme for D4RL)", above=0, group="paper")
     mmd_kernel: Literal["laplacian", "gaussian"] = setting(
-        "laplacian", "kernel (published code's readme for hopper and walker2d; halfcheetah's gaussian is a preset)"
+        "laplacian",
+        "kernel (published code's readme for hopper and walker2d; halfcheetah's gaussian is a preset)",
+        group="paper",
     )
-    mmd_samples: int = setting(4, "n, actions of policy and VAE that are compared in each state (published code)")
+    mmd_samples: int = setting(
+        4, "n, actions of policy and VAE that are compared in each state (published code)", minimum=1, group="paper"
+    )
     warmup_steps: int = setting(
         40_000,
         "updates before the value enters the actor's loss (published code)",
         schedule=Schedule("the policy stays near the data and never learns from the values"),
+        group="paper",
     )
-    soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (published code)")
+    soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (published code)", maximum=1, group="paper")
     kl_weight: float = setting(0.5, "weight of the VAE's KL term (published code)")
-    discount: float = setting(0.99, "γ (published code)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (published code)")
+    discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005,
+        "share of the online network in each move of the targets (published code)",
+        above=0,
+        maximum=1,
+        group="paper",
+    )
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
     actor_learning_rate: float = setting(1e-4, "Adam's learning rate for the actor (published code)")
     vae_learning_rate: float = setting(3e-4, "Adam's learning rate for the VAE (published code)")
     alpha_learning_rate: float = setting(1e-3, "Adam's learning rate for log α (published code)")
-    target_samples: int = setting(10, "actions in each next state (published code)")
-    acting_samples: int = setting(100, "candidates when acting (published code)")
-    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (published code)")
-    vae_hidden: tuple[int, ...] = setting((750, 750), "widths of the VAE's hidden layers (published code)")
-    latent_per_action: int = setting(2, "latent dimensions per action dimension (published code)")
-    batch_size: int = setting(256, "transitions per update (published code)")
+    target_samples: int = setting(10, "actions in each next state (published code)", minimum=1, group="paper")
+    acting_samples: int = setting(100, "candidates when acting (published code)", minimum=1, group="paper")
+    hidden: tuple[int, ...] = setting(
+        (256, 256), "widths of the hidden layers of actor and critics (published code)", minimum=1
+    )
+    vae_hidden: tuple[int, ...] = setting((750, 750), "widths of the VAE's hidden layers (published code)", minimum=1)
+    latent_per_action: int = setting(2, "latent dimensions per action dimension (published code)", minimum=1)
+    batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        for name in ("target_samples", "acting_samples", "mmd_samples", "latent_per_action", "batch_size"):
-            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        require(self.warmup_steps >= 0, f"warmup_steps is {self.warmup_steps}; it must be 0 or more.")
-        require(self.mmd_sigma > 0, f"mmd_sigma is {self.mmd_sigma}; it must be above 0.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(0 <= self.soft_clipping <= 1, f"soft_clipping is {self.soft_clipping}; it must be between 0 and 1.")
-        for name in ("hidden", "vae_hidden"):
-            widths = getattr(self, name)
-            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 256,256.")
-            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

@@ -25,7 +25,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import (
     SoftActor,
     act,
@@ -43,39 +44,48 @@ from score_rl.nets.perceptron import Perceptron
 
 @config
 class Config:
-    weight: float = setting(5.0, "w, weight of the gap (published code: 5 or 10; OfflineRL-Kit 5; CORL 10)")
-    gap_temperature: float = setting(1.0, "T, temperature of the soft maximum (published code)")
-    discount: float = setting(0.99, "γ (published code)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (published code)")
+    weight: float = setting(
+        5.0, "w, weight of the gap (published code: 5 or 10; OfflineRL-Kit 5; CORL 10)", group="paper"
+    )
+    gap_temperature: float = setting(1.0, "T, temperature of the soft maximum (published code)", above=0, group="paper")
+    discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005,
+        "share of the online network in each move of the targets (published code)",
+        above=0,
+        maximum=1,
+        group="paper",
+    )
     actor_learning_rate: float = setting(
         1e-4, "Adam's learning rate for the actor and the temperature (published code; CORL 3e-5)"
     )
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics and ν (published code)")
     target_gap: float = setting(
-        5.0, "τ, the gap that the multiplier aims at (published code); for `lagrange` alone", signed=True
+        5.0,
+        "τ, the gap that the multiplier aims at (published code); for `lagrange` alone",
+        minimum=None,
+        group="ablation",
     )
-    sampled_actions: int = setting(10, "n, actions of each of the three kinds (published code)")
-    critics: int = setting(2, "number of critics (published code)")
-    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)")
-    batch_size: int = setting(256, "transitions per update (published code)")
+    sampled_actions: int = setting(
+        10, "n, actions of each of the three kinds (published code)", minimum=1, group="paper"
+    )
+    critics: int = setting(2, "number of critics (published code)", minimum=1, group="paper")
+    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)", minimum=1)
+    batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     cloning_updates: int = setting(
-        0, "updates at the start in which the actor clones (published script: 40,000; CORL and OfflineRL-Kit: 0)"
+        0,
+        "updates at the start in which the actor clones (published script: 40,000; CORL and OfflineRL-Kit: 0)",
+        group="ablation",
     )
-    lagrange: bool = setting(False, "tune the weight of the gap (published code: off for MuJoCo)")
-    entropy_backup: bool = setting(False, "subtract α·log π(a'|s') in the target (published code: off)")
-    orthogonal_init: bool = setting(False, "critics start with orthogonal weights (CORL: on; published code: off)")
+    lagrange: bool = setting(False, "tune the weight of the gap (published code: off for MuJoCo)", group="ablation")
+    entropy_backup: bool = setting(
+        False, "subtract α·log π(a'|s') in the target (published code: off)", group="ablation"
+    )
+    orthogonal_init: bool = setting(
+        False, "critics start with orthogonal weights (CORL: on; published code: off)", group="ablation"
+    )
     normalise_states: bool = setting(False, "standardise observations over the data set (CORL: on; published: off)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        require(self.sampled_actions >= 1, f"sampled_actions is {self.sampled_actions}; it must be 1 or more.")
-        require(self.cloning_updates >= 0, f"cloning_updates is {self.cloning_updates}; it must be 0 or more.")
-        require(self.critics >= 1, f"critics is {self.critics}; it must be 1 or more.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(self.gap_temperature > 0, f"gap_temperature is {self.gap_temperature}; it must be above 0.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

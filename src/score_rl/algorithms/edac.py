@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.algorithms import sac_n
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, config, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics
 from score_rl.algorithms.sac_n import Draws, State, draw, init, squared_error, target, uncertainty
+from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import act
 from score_rl.nets.perceptron import Perceptron, repeated
 
@@ -27,8 +28,12 @@ _TINY = 1e-10  # published code
 
 @config
 class Config(sac_n.Config):
-    eta: float = setting(1.0, "η, weight of the diversity of gradients (paper: 0, 1 or 5 per data set, as presets)")
-    critics: int = setting(10, "N, number of critics (paper: 10, and 50 for hopper, as a preset)")
+    eta: float = setting(
+        1.0, "η, weight of the diversity of gradients (paper: 0, 1 or 5 per data set, as presets)", group="paper"
+    )
+    critics: int = setting(
+        10, "N, number of critics (paper: 10, and 50 for hopper, as a preset)", minimum=2, group="paper"
+    )
 
 
 def values_and_action_gradients(

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.nets.actor_critic import deterministic, values
 from score_rl.nets.initialisation import orthogonal_start
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
@@ -30,11 +31,17 @@ LOG_STD_RANGE = (-5.0, 2.0)  # published code
 
 @config
 class Config:
-    expectile: float = setting(0.7, "τ_e, which expectile of Q the value is (paper, locomotion)")
-    temperature: float = setting(3.0, "β, inverse temperature of the advantage's weight (paper, locomotion)")
+    expectile: float = setting(
+        0.7, "τ_e, which expectile of Q the value is (paper, locomotion)", above=0, below=1, group="paper"
+    )
+    temperature: float = setting(
+        3.0, "β, inverse temperature of the advantage's weight (paper, locomotion)", group="paper"
+    )
     largest_weight: float = setting(100.0, "bound of the advantage's weight (published code)")
-    discount: float = setting(0.99, "γ (paper)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
+    discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
+    )
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     value_learning_rate: float = setting(3e-4, "Adam's learning rate for the value (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor at the start (paper)")
@@ -43,20 +50,12 @@ class Config:
         "updates over which the actor's learning rate falls to 0; 0 keeps it (published code: all updates)",
         schedule=Schedule("the actor's learning rate will not have fallen to 0", "the actor stands still after them"),
     )
-    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of all networks (paper)")
-    batch_size: int = setting(256, "transitions per update (paper)")
+    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of all networks (paper)", minimum=1)
+    batch_size: int = setting(256, "transitions per update (paper)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting(
         "return-range", "divide rewards by (best - worst episode return)/1000 (published code, locomotion)"
     )
-
-    def check(self) -> None:
-        require(0 < self.expectile < 1, f"expectile is {self.expectile}; it must lie between 0 and 1.")
-        require(self.schedule_steps >= 0, f"schedule_steps is {self.schedule_steps}; it must be 0 or more.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 class Actor(NamedTuple):

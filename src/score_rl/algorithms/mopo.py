@@ -22,8 +22,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes
 from score_rl.algorithms.model_fitting import Fit, fitting_stage
+from score_rl.algorithms.settings import config, require, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, policy, tune_temperature
 from score_rl.envs import terminates
 from score_rl.nets.actor_critic import values
@@ -34,49 +35,57 @@ from score_rl.nets.perceptron import Perceptron
 
 @config
 class Config:
-    penalty: float = setting(2.5, "λ, weight of the model's uncertainty (OfflineRL-Kit; per data set in presets)")
-    rollout_length: int = setting(1, "steps in the model from each start (OfflineRL-Kit; per data set in presets)")
+    penalty: float = setting(
+        2.5, "λ, weight of the model's uncertainty (OfflineRL-Kit; per data set in presets)", group="paper"
+    )
+    rollout_length: int = setting(
+        1, "steps in the model from each start (OfflineRL-Kit; per data set in presets)", minimum=1, group="paper"
+    )
     task: Literal["none", "halfcheetah", "hopper", "walker2d"] = setting(
         "none", "whose rule ends a rollout; presets name it for the locomotion data, else none ends"
     )
-    discount: float = setting(0.99, "γ (published code)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (published code)")
+    discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005,
+        "share of the online network in each move of the targets (published code)",
+        above=0,
+        maximum=1,
+        group="paper",
+    )
     actor_learning_rate: float = setting(
         1e-4, "Adam's for actor and temperature (OfflineRL-Kit, as its v2 presets need; published code for v0: 3e-4)"
     )
     critic_learning_rate: float = setting(3e-4, "Adam's for the critics (published code)")
-    critics: int = setting(2, "number of critics (published code)")
-    hidden: tuple[int, ...] = setting((256, 256), "hidden widths of actor and critics (published code)")
-    batch_size: int = setting(256, "transitions per update, of the agent and of the model (published code)")
-    real_ratio: float = setting(0.05, "share of a batch that comes from the data (published code)", static=True)
-    rollouts: int = setting(50_000, "starts of rollouts at a time (published code)")
-    rollout_every: int = setting(1_000, "updates between them (published code)")
-    retain: int = setting(5, "how many times' rollouts are kept to learn from (published code)")
-    models: int = setting(7, "N, dynamics networks (published code)")
-    elites: int = setting(5, "E, networks that rollouts use (published code)")
-    dynamics_hidden: tuple[int, ...] = setting((200, 200, 200, 200), "their hidden widths (published code)")
+    critics: int = setting(2, "number of critics (published code)", minimum=1)
+    hidden: tuple[int, ...] = setting((256, 256), "hidden widths of actor and critics (published code)", minimum=1)
+    batch_size: int = setting(256, "transitions per update, of the agent and of the model (published code)", minimum=1)
+    real_ratio: float = setting(
+        0.05, "share of a batch that comes from the data (published code)", static=True, maximum=1, group="paper"
+    )
+    rollouts: int = setting(50_000, "starts of rollouts at a time (published code)", minimum=1, group="paper")
+    rollout_every: int = setting(1_000, "updates between them (published code)", minimum=1, group="paper")
+    retain: int = setting(
+        5, "how many times' rollouts are kept to learn from (published code)", minimum=1, group="paper"
+    )
+    models: int = setting(7, "N, dynamics networks (published code)", minimum=1, group="paper")
+    elites: int = setting(5, "E, networks that rollouts use (published code)", minimum=1, group="paper")
+    dynamics_hidden: tuple[int, ...] = setting((200, 200, 200, 200), "their hidden widths (published code)", minimum=1)
     dynamics_learning_rate: float = setting(1e-3, "Adam's for the dynamics (published code)")
     dynamics_decay: tuple[float, ...] = setting(
         (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4), "weight decay of each of their layers (published code)"
     )
-    dynamics_epochs: int = setting(1_000, "at most so many epochs (published code has no bound)")
-    held_out: int = setting(1_000, "rows kept from the dynamics to judge them; at most a fifth (published code)")
-    patience: int = setting(5, "epochs without improvement after which the dynamics are done (published code)")
+    dynamics_epochs: int = setting(1_000, "at most so many epochs (published code has no bound)", minimum=1)
+    held_out: int = setting(
+        1_000, "rows kept from the dynamics to judge them; at most a fifth (published code)", minimum=1
+    )
+    patience: int = setting(
+        5, "epochs without improvement after which the dynamics are done (published code)", minimum=1
+    )
     normalise_states: bool = setting(False, "off: the termination rule needs observations as recorded")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
 
     def check(self) -> None:
-        counts = ("batch_size", "rollout_length", "rollouts", "rollout_every", "retain")
-        for name in (*counts, "dynamics_epochs", "held_out", "patience"):
-            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        require(self.critics >= 1, f"critics is {self.critics}; it must be 1 or more.")
-        require(1 <= self.elites <= self.models, f"elites is {self.elites}; it must be between 1 and models.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(0 <= self.real_ratio <= 1, f"real_ratio is {self.real_ratio}; it must be between 0 and 1.")
-        for name in ("hidden", "dynamics_hidden"):
-            widths = getattr(self, name)
-            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 200,200.")
-            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
+        require(self.elites <= self.models, f"elites is {self.elites}; it must be at most models, {self.models}.")
         require(
             len(self.dynamics_decay) == len(self.dynamics_hidden) + 1,
             f"dynamics_decay has {len(self.dynamics_decay)} numbers for {len(self.dynamics_hidden) + 1} layers; "

@@ -26,8 +26,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes
 from score_rl.algorithms.model_fitting import Fit, fitting_stage
+from score_rl.algorithms.settings import config, require, setting
 from score_rl.envs import TASKS, terminates
 from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement, on_own
 from score_rl.nets.natural_gradient import conjugate_gradient
@@ -42,60 +43,62 @@ STATE_BOUND = 100.0  # of predicted observations, against blowing up (published 
 
 @config
 class Config:
-    pessimism: float = setting(3.0, "the threshold is the data's largest disagreement over this (published code)")
-    halt_reward: float = setting(0.0, "added where HALT is entered (published code for D4RL: 0)", signed=True)
+    pessimism: float = setting(
+        3.0, "the threshold is the data's largest disagreement over this (published code)", above=0, group="paper"
+    )
+    halt_reward: float = setting(
+        0.0, "added where HALT is entered (published code for D4RL: 0)", minimum=None, group="paper"
+    )
     task: Literal["none", "halfcheetah", "hopper", "walker2d"] = setting(
         "none", "whose rule ends a rollout; presets name it for the locomotion data, else none ends"
     )
     velocity_scale: float = setting(
-        0.02, "factor on a task's velocities before they are used (published code for hopper)", static=True
+        0.02, "factor on a task's velocities before they are used (published code for hopper)", static=True, above=0
     )
-    step_size: float = setting(0.02, "δ, the length of a step in the metric F (published code)")
-    discount: float = setting(0.999, "γ (published code)")
-    gae: float = setting(0.97, "λ of the advantages (published code)")
-    paths: int = setting(50, "starts in each iteration, one rollout of every network from each (published code)")
-    horizon: int = setting(700, "steps of a rollout, at most (published code)")
-    fisher_iterations: int = setting(20, "of the conjugate gradient (published code)")
-    damping: float = setting(1e-3, "added to F's diagonal (published code)")
-    log_std: float = setting(-0.25, "log of the policy's standard deviation at the start (published code)", signed=True)
-    least_log_std: float = setting(-1.0, "its lower bound (published code)", signed=True)
-    largest_log_std: float = setting(1.0, "its upper bound (published code)", signed=True)
+    step_size: float = setting(0.02, "δ, the length of a step in the metric F (published code)", group="paper")
+    discount: float = setting(0.999, "γ (published code)", maximum=1, group="paper")
+    gae: float = setting(0.97, "λ of the advantages (published code)", maximum=1, group="paper")
+    paths: int = setting(
+        50,
+        "starts in each iteration, one rollout of every network from each (published code)",
+        minimum=1,
+        group="paper",
+    )
+    horizon: int = setting(700, "steps of a rollout, at most (published code)", minimum=1, group="paper")
+    fisher_iterations: int = setting(20, "of the conjugate gradient (published code)", minimum=1, group="paper")
+    damping: float = setting(1e-3, "added to F's diagonal (published code)", group="paper")
+    log_std: float = setting(
+        -0.25, "log of the policy's standard deviation at the start (published code)", minimum=None
+    )
+    least_log_std: float = setting(-1.0, "its lower bound (published code)", minimum=None)
+    largest_log_std: float = setting(1.0, "its upper bound (published code)", minimum=None)
     action_bound: float = setting(100.0, "of the actions that the model is given (published code; environment: 1)")
-    hidden: tuple[int, ...] = setting((64, 64), "hidden widths of the policy (published code)")
-    baseline_hidden: tuple[int, ...] = setting((128, 128), "hidden widths of the baseline (published code)")
+    hidden: tuple[int, ...] = setting((64, 64), "hidden widths of the policy (published code)", minimum=1)
+    baseline_hidden: tuple[int, ...] = setting((128, 128), "hidden widths of the baseline (published code)", minimum=1)
     baseline_learning_rate: float = setting(1e-3, "Adam's for the baseline (published code)")
     baseline_decay: float = setting(1e-3, "its weight decay, as part of the gradient (published code)")
-    models: int = setting(4, "K, dynamics networks (published code)")
-    dynamics_hidden: tuple[int, ...] = setting((512, 512), "their hidden widths (published code)")
+    models: int = setting(4, "K, dynamics networks (published code)", minimum=2, group="paper")
+    dynamics_hidden: tuple[int, ...] = setting((512, 512), "their hidden widths (published code)", minimum=1)
     reward_hidden: tuple[int, ...] = setting(
-        (100, 100), "hidden widths of the reward networks (published code; its D4RL runs know the task's reward)"
+        (100, 100),
+        "hidden widths of the reward networks (published code; its D4RL runs know the task's reward)",
+        minimum=1,
     )
     dynamics_learning_rate: float = setting(1e-3, "Adam's for the dynamics (published code)")
-    dynamics_epochs: int = setting(25, "at most so many epochs (published code: exactly)")
-    cloning_epochs: int = setting(5, "of behaviour cloning, at most (published code: exactly)")
+    dynamics_epochs: int = setting(25, "at most so many epochs (published code: exactly)", minimum=1)
+    cloning_epochs: int = setting(5, "of behaviour cloning, at most (published code: exactly)", minimum=1)
     cloning_learning_rate: float = setting(1e-3, "Adam's for behaviour cloning (published code)")
-    held_out: int = setting(1_000, "rows kept from the stages to judge them; at most a fifth (as MOPO)")
-    patience: int = setting(5, "epochs without improvement after which a stage is done (as MOPO)")
-    batch_size: int = setting(256, "transitions per update of the stages (published code)")
+    held_out: int = setting(1_000, "rows kept from the stages to judge them; at most a fifth (as MOPO)", minimum=1)
+    patience: int = setting(5, "epochs without improvement after which a stage is done (as MOPO)", minimum=1)
+    batch_size: int = setting(256, "transitions per update of the stages (published code)", minimum=1)
     normalise_states: bool = setting(False, "off: the termination rule needs observations as recorded")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
 
     def check(self) -> None:
-        counts = ("batch_size", "paths", "horizon", "fisher_iterations", "dynamics_epochs", "cloning_epochs")
-        for name in (*counts, "held_out", "patience"):
-            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        require(self.models >= 2, f"models is {self.models}; their disagreement needs at least 2.")
-        require(self.pessimism > 0, f"pessimism is {self.pessimism}; it must be more than 0.")
         require(
             self.least_log_std <= self.largest_log_std,
             f"least_log_std is {self.least_log_std}; it must be at most largest_log_std, {self.largest_log_std}.",
         )
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(0 <= self.gae <= 1, f"gae is {self.gae}; it must be between 0 and 1.")
-        for name in ("hidden", "baseline_hidden", "dynamics_hidden", "reward_hidden"):
-            widths = getattr(self, name)
-            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 64,64.")
-            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
         require(
             self.task == "none" or not self.normalise_states,
             f"the rule that ends {self.task} needs observations as recorded; leave normalise_states off.",

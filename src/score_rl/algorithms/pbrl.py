@@ -27,7 +27,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
 from score_rl.nets.actor_critic import values
 from score_rl.nets.initialisation import rlkit_start
@@ -39,14 +40,26 @@ RECORDS, RECENT = 20, 5  # how many means of Q are kept, and how many of them ar
 
 @config
 class Config:
-    beta_in: float = setting(0.01, "β_in, weight of u'(s', a') for the data's transitions (published code)")
-    beta_ood: float = setting(5.0, "β_ood at the start (published code)")
-    beta_ood_end: float = setting(1.0, "β_ood after its straight fall (published code)")
-    beta_ood_divisor: float = setting(1.01, "what β_ood is divided by when Q falls; 1 keeps it (published code)")
-    beta_ood_floor: float = setting(0.2, "β_ood is divided no more once it is not above this (published code)")
-    beta_next: float = setting(0.1, "β_next, weight of u(s', â) (published code)")
-    discount: float = setting(0.99, "γ (published code)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (published code)")
+    beta_in: float = setting(
+        0.01, "β_in, weight of u'(s', a') for the data's transitions (published code)", group="paper"
+    )
+    beta_ood: float = setting(5.0, "β_ood at the start (published code)", group="paper")
+    beta_ood_end: float = setting(1.0, "β_ood after its straight fall (published code)", group="paper")
+    beta_ood_divisor: float = setting(
+        1.01, "what β_ood is divided by when Q falls; 1 keeps it (published code)", above=0, group="paper"
+    )
+    beta_ood_floor: float = setting(
+        0.2, "β_ood is divided no more once it is not above this (published code)", group="paper"
+    )
+    beta_next: float = setting(0.1, "β_next, weight of u(s', â) (published code)", group="paper")
+    discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005,
+        "share of the online network in each move of the targets (published code)",
+        above=0,
+        maximum=1,
+        group="paper",
+    )
     actor_learning_rate: float = setting(
         1e-4, "Adam's learning rate for the actor and the temperature (published code)"
     )
@@ -55,32 +68,24 @@ class Config:
         50_000,
         "updates over which β_ood falls to `beta_ood_end` (published code)",
         schedule=Schedule("β_ood is still on its way to beta_ood_end"),
+        minimum=1,
+        group="paper",
     )
-    record_every: int = setting(1_000, "updates between two records of Q (published code: one an epoch)")
-    ood_actions: int = setting(10, "n, actions of each kind in each state (published code)")
-    critics: int = setting(10, "K, number of critics (published code)")
-    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)")
-    prior_scale: float = setting(0.0, "scale of the random priors; 0 is without (published code: 0 or 1)", static=True)
-    batch_size: int = setting(256, "transitions per update (published code)")
+    record_every: int = setting(1_000, "updates between two records of Q (published code: one an epoch)", minimum=1)
+    ood_actions: int = setting(10, "n, actions of each kind in each state (published code)", minimum=1, group="paper")
+    critics: int = setting(10, "K, number of critics (published code)", minimum=2, group="paper")
+    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)", minimum=1)
+    prior_scale: float = setting(
+        0.0, "scale of the random priors; 0 is without (published code: 0 or 1)", static=True, group="paper"
+    )
+    batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: off)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        require(self.critics >= 2, f"critics is {self.critics}; their disagreement needs at least 2.")
-        require(self.ood_actions >= 1, f"ood_actions is {self.ood_actions}; it must be 1 or more.")
-        require(self.record_every >= 1, f"record_every is {self.record_every}; it must be 1 or more.")
-        require(self.beta_ood_updates >= 1, f"beta_ood_updates is {self.beta_ood_updates}; it must be 1 or more.")
-        require(self.beta_ood_divisor > 0, f"beta_ood_divisor is {self.beta_ood_divisor}; it must be above 0.")
-        require(self.prior_scale >= 0, f"prior_scale is {self.prior_scale}; it must be 0 or more.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 @config
 class PriorConfig(Config):
-    prior_scale: float = setting(1.0, "scale of the random priors (published code)", static=True)
+    prior_scale: float = setting(1.0, "scale of the random priors (published code)", static=True, group="paper")
 
 
 class State(NamedTuple):

@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import deterministic, smoothed
 from score_rl.nets.initialisation import rlkit_start
 from score_rl.nets.layer_norm import NormalisedPerceptron
@@ -28,26 +29,27 @@ from score_rl.nets.perceptron import Perceptron
 
 @config
 class Config:
-    actor_bc_weight: float = setting(1.0, "β₁ (published code; its values per data set are presets)")
-    critic_bc_weight: float = setting(1.0, "β₂ (published code; its values per data set are presets)")
-    discount: float = setting(0.99, "γ (paper)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
-    target_noise: float = setting(0.2, "σ, standard deviation of the noise on the target's action (published code)")
-    target_noise_clip: float = setting(0.5, "c, bound of that noise (published code)")
+    actor_bc_weight: float = setting(1.0, "β₁ (published code; its values per data set are presets)", group="paper")
+    critic_bc_weight: float = setting(1.0, "β₂ (published code; its values per data set are presets)", group="paper")
+    discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
+    )
+    target_noise: float = setting(
+        0.2, "σ, standard deviation of the noise on the target's action (published code)", group="paper"
+    )
+    target_noise_clip: float = setting(0.5, "c, bound of that noise (published code)", group="paper")
     critic_learning_rate: float = setting(1e-3, "Adam's learning rate for the critics (paper, locomotion)")
     actor_learning_rate: float = setting(1e-3, "Adam's learning rate for the actor (paper, locomotion)")
-    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers of actor and critics (paper)")
-    batch_size: int = setting(1024, "transitions per update (paper, locomotion)")
-    actor_delay: int = setting(2, "d, updates of the critics per update of the actor and targets (published code)")
+    hidden: tuple[int, ...] = setting(
+        (256, 256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1
+    )
+    batch_size: int = setting(1024, "transitions per update (paper, locomotion)", minimum=1)
+    actor_delay: int = setting(
+        2, "d, updates of the critics per update of the actor and targets (published code)", minimum=1, group="paper"
+    )
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        require(self.actor_delay >= 1, f"actor_delay is {self.actor_delay}; it must be 1 or more.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

@@ -16,7 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
 from score_rl.nets.actor_critic import least_value, values
 from score_rl.nets.initialisation import rlkit_start
@@ -26,24 +27,28 @@ from score_rl.nets.perceptron import Perceptron
 
 @config
 class Config:
-    discount: float = setting(0.99, "γ (published code)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (published code)")
+    discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005,
+        "share of the online network in each move of the targets (published code)",
+        above=0,
+        maximum=1,
+        group="paper",
+    )
     actor_learning_rate: float = setting(
         3e-4, "Adam's learning rate for the actor and the temperature (published code)"
     )
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
-    critics: int = setting(10, "N, number of critics (published code; the paper's 20 to 500 per task are presets)")
-    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)")
-    batch_size: int = setting(256, "transitions per update (published code)")
+    critics: int = setting(
+        10,
+        "N, number of critics (published code; the paper's 20 to 500 per task are presets)",
+        minimum=2,
+        group="paper",
+    )
+    hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)", minimum=1)
+    batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: off)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        require(self.critics >= 2, f"critics is {self.critics}; their disagreement needs at least 2.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

@@ -34,7 +34,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms import constraints
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Schedule, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import Schedule, config, require, setting
 from score_rl.nets.actor_critic import deterministic, smoothed, values
 from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
@@ -44,76 +45,102 @@ from score_rl.nets.spectral import normalise_layer, power_iteration
 
 @config
 class Config:
-    beta: float = setting(0.2, "β, weight of the uncertainty penalty; the paper's grid is 0.1, 0.2, 0.5")
-    bc_decay: float = setting(0.98, "γ_bc, factor on λ every d_bc updates; the paper's grid is 0.96, 0.98, 1.0")
+    beta: float = setting(0.2, "β, weight of the uncertainty penalty; the paper's grid is 0.1, 0.2, 0.5", group="paper")
+    bc_decay: float = setting(
+        0.98, "γ_bc, factor on λ every d_bc updates; the paper's grid is 0.96, 0.98, 1.0", group="paper"
+    )
     bc_decay_every: int = setting(
-        10_000, "d_bc, updates between two decays of λ (published code)", schedule=Schedule("λ never falls")
+        10_000,
+        "d_bc, updates between two decays of λ (published code)",
+        schedule=Schedule("λ never falls"),
+        minimum=1,
+        group="paper",
     )
     bc_weight: float = setting(1.0, "λ at the start (paper)")
     alpha: float = setting(2.5, "α, weight of the normalised value in the actor's loss (paper, from TD3-BC)")
-    discount: float = setting(0.99, "γ (paper)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
-    target_noise: float = setting(0.2, "σ, standard deviation of the noise on the target's action (paper)")
-    target_noise_clip: float = setting(0.5, "c, bound of that noise (paper)")
+    discount: float = setting(0.99, "γ (paper)", maximum=1)
+    tau: float = setting(
+        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
+    )
+    target_noise: float = setting(
+        0.2, "σ, standard deviation of the noise on the target's action (paper)", group="paper"
+    )
+    target_noise_clip: float = setting(0.5, "c, bound of that noise (paper)", group="paper")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor (paper)")
-    critics: int = setting(5, "M, number of critics (paper)")
-    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)")
-    batch_size: int = setting(256, "transitions per update (published code: 100 as run, 256 as default)")
-    actor_delay: int = setting(2, "d, updates of the critics per update of the actor and targets (paper)")
+    critics: int = setting(5, "M, number of critics (paper)", minimum=2, group="paper")
+    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1)
+    batch_size: int = setting(256, "transitions per update (published code: 100 as run, 256 as default)", minimum=1)
+    actor_delay: int = setting(
+        2, "d, updates of the critics per update of the actor and targets (paper)", minimum=1, group="paper"
+    )
     first_actor_step: Literal["zero", "delay"] = setting(
-        "zero", "the actor first moves in update 0 (published code) or after d updates (paper)"
+        "zero", "the actor first moves in update 0 (published code) or after d updates (paper)", group="ablation"
     )
     bootstrap_keep: float = setting(
         1.0,
         "probability that a critic sees a row, drawn once per row and critic (published code: 1.0)",
         static=True,
+        above=0,
+        maximum=1,
+        group="ablation",
     )
     critic_divisor: Literal["mean", "mask+1"] = setting(
-        "mean", "what a critic's summed error is divided by: the rows it sees, or one more (published code)"
+        "mean",
+        "what a critic's summed error is divided by: the rows it sees, or one more (published code)",
+        group="ablation",
     )
     bc_norm: Literal["mean", "sum"] = setting(
-        "mean", "behaviour cloning error over action dimensions: mean (published code) or sum (paper)"
+        "mean", "behaviour cloning error over action dimensions: mean (published code) or sum (paper)", group="ablation"
     )
-    spectral_norm: bool = setting(False, "spectral normalisation of the critics' middle layer (published code: off)")
+    spectral_norm: bool = setting(
+        False, "spectral normalisation of the critics' middle layer (published code: off)", group="ablation"
+    )
     constraint: Literal["bc", "none", "fix", "mmd"] = setting(
-        "bc", "what keeps π near the data: behaviour cloning (paper), nothing, BCQ's candidates or BEAR's MMD"
+        "bc",
+        "what keeps π near the data: behaviour cloning (paper), nothing, BCQ's candidates or BEAR's MMD",
+        group="ablation",
     )
     uncertainty: Literal["ensemble", "dropout", "min-q"] = setting(
-        "ensemble", "where pessimism comes from: the critics' disagreement (paper), MC dropout, or their minimum"
+        "ensemble",
+        "where pessimism comes from: the critics' disagreement (paper), MC dropout, or their minimum",
+        group="ablation",
     )
     penalty: Literal["here", "here+next"] = setting(
-        "here", "where u is taken: at (s, a) with weight beta (paper), or also at (s', a') with weight next_beta"
+        "here",
+        "where u is taken: at (s, a) with weight beta (paper), or also at (s', a') with weight next_beta",
+        group="ablation",
     )
-    next_beta: float = setting(0.0, "β', weight of u(s', a') with penalty here+next; beta 0 leaves it alone")
-    dropout: float = setting(0.1, "uncertainty dropout: probability that a critic's hidden unit is dropped (UWAC)")
-    dropout_passes: int = setting(10, "uncertainty dropout: passes for a standard deviation (UWAC: 100)")
-    perturbation: float = setting(0.05, "constraint fix: Φ, the furthest a candidate is moved (BCQ)")
-    target_samples: int = setting(10, "constraint fix: candidates in each next state (BCQ)")
-    acting_samples: int = setting(100, "constraints fix and mmd: candidates when acting (BCQ, BEAR)")
-    vae_hidden: tuple[int, ...] = setting((750, 750), "constraints fix and mmd: widths of the VAE (BCQ, BEAR)")
-    mmd_threshold: float = setting(0.05, "constraint mmd: ε (BEAR)")
-    mmd_sigma: float = setting(20.0, "constraint mmd: σ of the kernel (BEAR)")
-    mmd_kernel: Literal["laplacian", "gaussian"] = setting("laplacian", "constraint mmd: kernel (BEAR, hopper)")
+    next_beta: float = setting(
+        0.0, "β', weight of u(s', a') with penalty here+next; beta 0 leaves it alone", group="ablation"
+    )
+    dropout: float = setting(
+        0.1, "uncertainty dropout: probability that a critic's hidden unit is dropped (UWAC)", below=1, group="ablation"
+    )
+    dropout_passes: int = setting(
+        10, "uncertainty dropout: passes for a standard deviation (UWAC: 100)", minimum=2, group="ablation"
+    )
+    perturbation: float = setting(0.05, "constraint fix: Φ, the furthest a candidate is moved (BCQ)", group="ablation")
+    target_samples: int = setting(
+        10, "constraint fix: candidates in each next state (BCQ)", minimum=1, group="ablation"
+    )
+    acting_samples: int = setting(
+        100, "constraints fix and mmd: candidates when acting (BCQ, BEAR)", minimum=1, group="ablation"
+    )
+    vae_hidden: tuple[int, ...] = setting(
+        (750, 750), "constraints fix and mmd: widths of the VAE (BCQ, BEAR)", minimum=1, group="ablation"
+    )
+    mmd_threshold: float = setting(0.05, "constraint mmd: ε (BEAR)", group="ablation")
+    mmd_sigma: float = setting(20.0, "constraint mmd: σ of the kernel (BEAR)", above=0, group="ablation")
+    mmd_kernel: Literal["laplacian", "gaussian"] = setting(
+        "laplacian", "constraint mmd: kernel (BEAR, hopper)", group="ablation"
+    )
     normalise_states: bool = setting(True, "standardise observations over the data set (published code)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting(
         "minmax", "scale rewards to [0, 1] over the data set: β's meaning depends on it (published code)"
     )
 
     def check(self) -> None:
-        require(self.critics >= 2, f"critics is {self.critics}; their disagreement needs at least 2.")
-        require(self.actor_delay >= 1, f"actor_delay is {self.actor_delay}; it must be 1 or more.")
-        for name in ("batch_size", "bc_decay_every", "target_samples", "acting_samples"):
-            require(getattr(self, name) >= 1, f"{name} is {getattr(self, name)}; it must be 1 or more.")
-        require(0 < self.bootstrap_keep <= 1, f"bootstrap_keep is {self.bootstrap_keep}; it must be in (0, 1].")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(0 <= self.dropout < 1, f"dropout is {self.dropout}; it must be 0 or more and below 1.")
-        require(self.dropout_passes >= 2, f"dropout_passes is {self.dropout_passes}; a deviation needs at least 2.")
-        require(self.mmd_sigma > 0, f"mmd_sigma is {self.mmd_sigma}; it must be above 0.")
-        for name in ("hidden", "vae_hidden"):
-            widths = getattr(self, name)
-            require(len(widths) >= 1, f"{name} is empty; give at least one width, such as 256,256.")
-            require(min(widths) >= 1, f"{name} is {widths}; every width must be 1 or more.")
         require(
             self.penalty == "here+next" or self.next_beta == 0,
             f"next_beta is {self.next_beta} and penalty is 'here', which does not use it; give penalty here+next.",

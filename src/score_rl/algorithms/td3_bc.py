@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import deterministic, member, smoothed, values
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
@@ -27,25 +28,24 @@ from score_rl.nets.perceptron import Perceptron
 
 @config
 class Config:
-    alpha: float = setting(2.5, "α, weight of the normalised value in the actor's loss (paper)")
-    discount: float = setting(0.99, "γ (paper)")
-    tau: float = setting(0.005, "share of the online network in each move of the targets (paper)")
-    target_noise: float = setting(0.2, "σ, standard deviation of the noise on the target's action (paper)")
-    target_noise_clip: float = setting(0.5, "c, bound of that noise (paper)")
+    alpha: float = setting(2.5, "α, weight of the normalised value in the actor's loss (paper)", group="paper")
+    discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
+    tau: float = setting(
+        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
+    )
+    target_noise: float = setting(
+        0.2, "σ, standard deviation of the noise on the target's action (paper)", group="paper"
+    )
+    target_noise_clip: float = setting(0.5, "c, bound of that noise (paper)", group="paper")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor (paper)")
-    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)")
-    batch_size: int = setting(256, "transitions per update (paper)")
-    actor_delay: int = setting(2, "d, updates of the critics per update of the actor and targets (paper)")
+    hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1)
+    batch_size: int = setting(256, "transitions per update (paper)", minimum=1)
+    actor_delay: int = setting(
+        2, "d, updates of the critics per update of the actor and targets (paper)", minimum=1, group="paper"
+    )
     normalise_states: bool = setting(True, "standardise observations over the data set (paper)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
-
-    def check(self) -> None:
-        require(self.actor_delay >= 1, f"actor_delay is {self.actor_delay}; it must be 1 or more.")
-        require(self.batch_size >= 1, f"batch_size is {self.batch_size}; it must be 1 or more.")
-        require(0 <= self.discount <= 1, f"discount is {self.discount}; it must be between 0 and 1.")
-        require(len(self.hidden) >= 1, "hidden is empty; give at least one width, such as 256,256.")
-        require(min(self.hidden) >= 1, f"hidden is {self.hidden}; every width must be 1 or more.")
 
 
 class State(NamedTuple):

@@ -20,8 +20,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.algorithms import bear
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, config, require, setting
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
 from score_rl.algorithms.behaviour import distribution
+from score_rl.algorithms.settings import config, require, setting
 from score_rl.nets.actor_critic import best_of, values_of_many
 from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.perceptron import Perceptron
@@ -32,30 +33,36 @@ Vectors = tuple[Float[Array, "members fan_out"], ...]  # one per layer; empty wi
 
 @config
 class Config(bear.Config):
-    beta: float = setting(0.5, "β, how fast the weight falls with the variance (published code)")
+    beta: float = setting(0.5, "β, how fast the weight falls with the variance (published code)", group="paper")
     smallest_weight: float = setting(0.0, "bound of the weight from below (published code)")
     largest_weight: float = setting(1.0, "bound of the weight from above (published code)")
-    dropout: float = setting(0.1, "p, probability that a hidden unit of a critic is dropped (published code)")
-    passes: int = setting(100, "passes with dropout for a mean and a variance (published code)")
+    dropout: float = setting(
+        0.1, "p, probability that a hidden unit of a critic is dropped (published code)", below=1, group="paper"
+    )
+    passes: int = setting(
+        100, "passes with dropout for a mean and a variance (published code)", minimum=2, group="paper"
+    )
     dropout_masks: Literal["row", "pass"] = setting(
         "row",
         "a mask for every row of a pass (published code) or one for all, which saves nearly all random numbers; that "
         "is the same for each row taken alone, but not for the largest of ten candidates",
+        group="ablation",
     )
     acting_passes: int = setting(
         0,
         "passes with dropout when candidates are compared (published code: 100, which makes the choice partly a draw "
         "and an action a hundred times as dear); 0 turns dropout off there",
+        group="ablation",
     )
-    spectral_norm: bool = setting(True, "spectral normalisation of every layer of the critics (published code)")
-    mmd_threshold: float = setting(0.07, "ε (published code)")
-    mmd_kernel: Literal["laplacian", "gaussian"] = setting("gaussian", "kernel (published code, all tasks)")
+    spectral_norm: bool = setting(
+        True, "spectral normalisation of every layer of the critics (published code)", group="paper"
+    )
+    mmd_threshold: float = setting(0.07, "ε (published code)", group="paper")
+    mmd_kernel: Literal["laplacian", "gaussian"] = setting(
+        "gaussian", "kernel (published code, all tasks)", group="paper"
+    )
 
     def check(self) -> None:
-        super().check()
-        require(0 <= self.dropout < 1, f"dropout is {self.dropout}; it must be 0 or more and below 1.")
-        require(self.passes >= 2, f"passes is {self.passes}; a variance needs at least 2.")
-        require(self.acting_passes >= 0, f"acting_passes is {self.acting_passes}; it must be 0 or more.")
         require(
             self.largest_weight >= self.smallest_weight,
             f"largest_weight is {self.largest_weight}; it must be at least smallest_weight, {self.smallest_weight}.",

@@ -5,7 +5,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from score_rl.algorithms.algorithm import Algorithm, is_traced
+from score_rl.algorithms.algorithm import Algorithm
+from score_rl.algorithms.settings import is_traced
 from score_rl.data.dataset import Dataset
 
 

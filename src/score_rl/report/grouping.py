@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.algorithms.algorithm import SCHEDULED_FOR, schedules
 from score_rl.algorithms.presets import preset
+from score_rl.algorithms.settings import SCHEDULED_FOR, schedules
 from score_rl.errors import InputError
 from score_rl.report.folders import find_folders, read_folder
 from score_rl.report.paper import Printed, printed

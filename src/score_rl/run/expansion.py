@@ -5,8 +5,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from score_rl.algorithms.algorithm import Algorithm, make_config
+from score_rl.algorithms.algorithm import Algorithm
 from score_rl.algorithms.presets import preset
+from score_rl.algorithms.settings import make_config
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.envs.tasks import task_of

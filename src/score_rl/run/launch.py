@@ -13,8 +13,9 @@ from typing import Any, cast
 import jax
 from rich.console import Console
 
-from score_rl.algorithms.algorithm import Algorithm, cycle, make_config
+from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
 from score_rl.engine.compilation import bfloat16_units, keep_compiled_programs, kernel_memory
 from score_rl.engine.memory import GIBIBYTE, free_memory, split_fleet
 from score_rl.engine.runs import Run, group_fleets

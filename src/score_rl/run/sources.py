@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from score_rl.algorithms.algorithm import scheduled_for, schedules
+from score_rl.algorithms.settings import scheduled_for, schedules
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.doubts import doubts, large_observations

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from score_rl.algorithms.algorithm import make_config
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from score_rl.paper.experiments.plan import Request, Variant, matching, product
 from score_rl.paper.experiments.pool import blocks

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from score_rl.algorithms.algorithm import schedules
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import schedules
 from score_rl.errors import InputError, refuse_unwritable
 from score_rl.paper.experiments.plan import (
     WHAT_THE_DATA_IS,

@@ -8,9 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from score_rl.algorithms.algorithm import cycle, is_traced, make_config, schedules
+from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import is_traced, make_config, schedules
 from score_rl.data.catalogue import dataset_names, load_dataset
 from score_rl.errors import InputError, unknown_name
 from score_rl.paper.experiments.scales import Scale, scheduled

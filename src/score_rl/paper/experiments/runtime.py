@@ -14,9 +14,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from score_rl.algorithms.algorithm import cycle, make_config
+from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
 from score_rl.data.catalogue import load_dataset
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from score_rl.algorithms.algorithm import scheduled_for, schedules
+from score_rl.algorithms.settings import scheduled_for, schedules
 from score_rl.errors import InputError
 from score_rl.report.paper import PAPER_STEPS
 
