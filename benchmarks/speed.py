@@ -43,8 +43,8 @@ from timing import (
 )
 
 from score_rl.algorithms.registry import algorithm_names
-from score_rl.engine.compilation import keep_compiled_programs
 from score_rl.engine.program import pack_rows
+from score_rl.run.compiled_programs import keep_compiled_programs
 
 Part = Literal["score", "methods", "d3rlpy", "scale", "evaluation", "overlap", "stretch", "startup"]
 CONSOLE = Console(highlight=False)

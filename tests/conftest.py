@@ -14,7 +14,7 @@ os.environ.setdefault(
 import jax
 import pytest
 
-from score_rl.engine.compilation import keep_compiled_programs
+from score_rl.run.compiled_programs import keep_compiled_programs
 
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -17,7 +17,7 @@ MAY_USE = {
     "nets": {"errors"},
     "data": {"errors", "versions", "disk", "envs"},
     "algorithms": {"errors", "nets", "data", "envs"},
-    "engine": {"errors", "disk", "nets", "data", "envs", "algorithms"},
+    "engine": {"errors", "nets", "data", "envs", "algorithms"},
     "store": {"errors", "versions", "disk", "nets", "data", "envs", "algorithms", "engine"},
     "rollout": {"errors", "nets", "data", "envs", "algorithms", "engine", "store"},
     "run": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout"},

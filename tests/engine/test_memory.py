@@ -8,7 +8,16 @@ import score_rl
 from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine import memory
-from score_rl.engine.memory import GIBIBYTE, measured_need, rows_bytes, split_fleet, upper_bound
+from score_rl.engine.memory import (
+    GIBIBYTE,
+    FleetSplit,
+    Limit,
+    footprint,
+    measured_need,
+    rows_bytes,
+    split_fleet,
+    upper_bound,
+)
 from score_rl.engine.program import FleetProgram
 from score_rl.errors import InputError, Stopped
 from score_rl.run import training
@@ -53,25 +62,32 @@ def test_the_prediction_is_the_compilers_figure(algorithm, settings):
 def test_a_fleet_that_fits_is_left_alone_without_compiling(monkeypatch):
     runs = runs_of(datasets=[recording()])
     monkeypatch.setattr(memory, "_compiled_need", lambda *_: pytest.fail("compiled although the bound was enough"))
-    assert split_fleet(runs, 50, 64 * GIBIBYTE, pytest.fail) == [runs]
-    assert split_fleet(runs, 50, None, pytest.fail) == [runs]
+    assert split_fleet(runs, 50, Limit(64 * GIBIBYTE)) == FleetSplit([runs], allowed=int(memory.SHARE * 64 * GIBIBYTE))
+    assert split_fleet(runs, 50, Limit(None)) == FleetSplit([runs])
 
 
 @pytest.mark.slow
 def test_parts_are_few_even_fit_and_keep_their_order():
-    runs, said = runs_of(datasets=[recording(), recording("two", seed=1)], seeds=range(5)), []
+    runs = runs_of(datasets=[recording(), recording("two", seed=1)], seeds=range(5))
     need = measured_need(runs[0], 50)
     limit = int(need.of(runs[:4]) / memory.SHARE) + 1
-    parts = split_fleet(runs, 50, limit, said.append)
-    assert [len(part) for part in parts] == [4, 3, 3]
-    assert [run for part in parts for run in part] == runs
-    assert FleetProgram(parts[0]).memory(50) <= limit
-    assert "3 fleets of 4 or 3" in said[0]
+    split = split_fleet(runs, 50, Limit(limit))
+    assert [len(part) for part in split.parts] == [4, 3, 3]
+    assert [run for part in split.parts for run in part] == runs
+    assert FleetProgram(split.parts[0]).memory(50) <= limit
+    assert split.whole == need.of(runs)
+    assert split.alone is None
 
 
-def test_a_run_that_does_not_fit_alone_is_refused():
-    with pytest.raises(InputError, match=r"one run needs .* raise --memory-limit"):
-        split_fleet(runs_of(datasets=[recording()]), 50, 10_000, lambda _: None)
+def test_where_not_even_one_run_fits_there_are_no_parts():
+    small, large = recording(rows=300), recording("large", rows=5000, seed=1)
+    runs = runs_of(datasets=[small, large], seeds=range(2))
+    split = split_fleet(runs, 50, Limit(10_000))
+    assert split.parts == []
+    assert split.allowed == 9_000
+    assert split.alone == measured_need(runs[0], 50).of([run for run in runs if run.dataset is large][:1])
+    assert split.whole is not None
+    assert split.whole > split.alone
 
 
 OPTIONS = {
@@ -143,10 +159,25 @@ def test_sizes_are_said_in_a_unit_that_shows_them(count, text):
     assert memory.as_size(count) == text
 
 
-def test_a_run_alone_is_asked_whether_it_fits_where_there_is_a_limit():
+def test_a_run_alone_is_only_held_against_a_limit_that_was_asked_for():
     runs = runs_of(datasets=[recording()], seeds=[0])
-    assert split_fleet(runs, 50, 10_000, pytest.fail) == [runs], "training itself will see"
-    with pytest.raises(InputError, match=r"one run needs [0-9.]+ (KiB|MiB) on the device, where 8.79 KiB may be used"):
-        split_fleet(runs, 50, 10_000, pytest.fail, alone_too=True)
+    assert split_fleet(runs, 50, Limit(10_000)) == FleetSplit([runs]), "compiling will say"
+    split = split_fleet(runs, 50, Limit(10_000, asked=True))
+    assert split.parts == []
+    assert split.alone is not None
     need = FleetProgram(runs).memory(50)
-    assert split_fleet(runs, 50, int(need / memory.SHARE * 1.05), pytest.fail, alone_too=True) == [runs]
+    assert split_fleet(runs, 50, Limit(int(need / memory.SHARE * 1.05), asked=True)).parts == [runs]
+
+
+def test_a_footprint_is_the_compilers_figure_and_the_checkpoints(monkeypatch):
+    runs = runs_of(datasets=[recording()], seeds=[0, 1])
+    program = FleetProgram(runs)
+    takes = footprint(program, 50)
+    assert takes.program == program.memory(50)
+    assert takes.fits
+    arrays = jax.tree.leaves(jax.tree.map(memory._stored, program.init()))
+    assert takes.checkpoint == sum(np.asarray(leaf).nbytes for leaf in arrays)
+    monkeypatch.setattr(memory, "total_memory", lambda device: takes.program - 1)
+    assert not footprint(program, 50).fits
+    monkeypatch.setattr(memory, "total_memory", lambda device: None)
+    assert footprint(program, 50).fits

@@ -1,4 +1,4 @@
-"""How fleets are compiled, and how compiled programs are kept: the second start of a fleet skips the compiler."""
+"""How fleets are compiled: options for the compiler, and what this machine multiplies bfloat16 with."""
 
 import functools
 import hashlib
@@ -8,10 +8,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-
-from score_rl.disk import cache_folder
-
-SECONDS_WORTH_KEEPING = 0.3
 
 # The matrix library that XLA takes on CPUs by default is a twentieth slower on batches of small products than Eigen
 # and oneDNN, which it used before (docs/performance.md).
@@ -106,18 +102,8 @@ def _processor_lines() -> list[str]:
     return description.read_text(errors="replace").splitlines() if description.exists() else []
 
 
-def keep_compiled_programs() -> None:
-    """Use a folder of the cache, one for each kind of processor; a folder the user gave JAX is left alone."""
-    if jax.config.values.get("jax_compilation_cache_dir") is not None:
-        return
-    folder = cache_folder() / "compiled" / f"jax-{jax.__version__}-{_kind_of_processor()}"
-    jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", SECONDS_WORTH_KEEPING)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-
-
-def _kind_of_processor() -> str:
-    """Code compiled for one processor may not run on another that shares the home folder."""
+def processor_fingerprint() -> str:
+    """Twelve hex digits for this kind of processor: code compiled for one kind may not run on another."""
     facts = [platform.machine(), platform.processor(), os.environ.get("XLA_FLAGS", "")]
     facts += sorted({line for line in _processor_lines() if line.startswith(("model name", "flags", "Features"))})
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]

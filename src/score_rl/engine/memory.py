@@ -25,7 +25,6 @@ from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.engine.program import FleetProgram, train_window
 from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import StageProgram
-from score_rl.errors import InputError
 from score_rl.nets.precision import Precision, arithmetic
 
 GIBIBYTE = 2**30
@@ -132,48 +131,82 @@ def _compiled_need(run: Run, number: int, updates: int, precision: Precision) ->
     return max(needs) - rows_bytes(stand_in.dataset)
 
 
-def split_fleet(
-    runs: Sequence[Run],
-    updates: int,
-    limit: int | None,
-    say: Callable[[str], None],
-    *,
-    where: str = "the device",
-    precision: Precision = "float32",
-    alone_too: bool = False,
-) -> list[list[Run]]:
-    """The fleet as it is where it fits into `limit` bytes on each device, else in the fewest parts that do.
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """How many bytes a fleet may take on each device."""
 
-    A run alone cannot be split: whether it fits is asked where `alone_too`, and found out in training else.
+    bytes: int | None  # None where nothing says
+    asked: bool = False  # somebody asked for this limit; else it is what nothing else uses
+
+
+def device_limit(device: jax.Device, gibibytes: float | None = None) -> Limit:
+    """What was asked for, else what is free on the device."""
+    if gibibytes is None:
+        return Limit(free_memory(device))
+    return Limit(int(gibibytes * GIBIBYTE), asked=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class FleetSplit:
+    """The parts in which a fleet is trained, one after the other, and why."""
+
+    parts: list[list[Run]]  # none where not even one run fits
+    whole: int | None = None  # bytes that all runs together need on each device; None if they clearly fit
+    alone: int | None = None  # bytes that the largest run needs, if not even one run fits
+    allowed: int | None = None  # bytes that a prediction may fill
+
+
+def split_fleet(runs: Sequence[Run], updates: int, limit: Limit, *, precision: Precision = "float32") -> FleetSplit:
+    """The whole fleet if it fits into the limit, else the fewest parts that do.
+
+    A run alone cannot be split. It is only held against a limit that was asked for: without one, compiling its program
+    says soon enough what it takes.
     """
     runs = list(runs)
-    if limit is None or (len(runs) == 1 and not alone_too):
-        return [runs]
+    if limit.bytes is None or (len(runs) == 1 and not limit.asked):
+        return FleetSplit([runs])
+    allowed = int(SHARE * limit.bytes)
     devices = min(len(jax.local_devices()), len(runs))
-    if Need(0, upper_bound(runs[0], precision), devices).of(runs) <= SHARE * limit:
-        return [runs]
+    if Need(0, upper_bound(runs[0], precision), devices).of(runs) <= allowed:
+        return FleetSplit([runs], allowed=allowed)
     need = (
         Need(_compiled_need(runs[0], 1, updates, precision), 0)
         if len(runs) == 1
         else measured_need(runs[0], updates, devices, precision)
     )
-    if need.of(runs) <= SHARE * limit:
-        return [runs]
-    for number in range(2, len(runs) + 1):
+    whole = need.of(runs)
+    for number in range(1, len(runs) + 1):
         parts = [list(part) for part in np.array_split(np.array(runs, dtype=object), number)]
-        if all(need.of(part) <= SHARE * limit for part in parts):
-            sizes = sorted({len(part) for part in parts}, reverse=True)
-            say(
-                f"{len(runs)} runs would need {as_size(need.of(runs))} on {where}, where "
-                f"{as_size(limit)} are free: they are trained as {number} fleets of "
-                f"{' or '.join(map(str, sizes))}, one after the other. The results are the same."
-            )
-            return parts
-    largest = max(runs, key=lambda run: rows_bytes(run.dataset))
-    raise InputError(
-        f"one run needs {as_size(need.of([largest]))} on {where}, where {as_size(SHARE * limit)} may be used; "
-        "give less data, a smaller batch or smaller networks, or raise --memory-limit."
+        if all(need.of(part) <= allowed for part in parts):
+            return FleetSplit(parts, whole, allowed=allowed)
+    return FleetSplit([], whole, alone=max(need.of([run]) for run in runs), allowed=allowed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Footprint:
+    """What a compiled fleet takes, as the compiler says."""
+
+    program: int  # bytes on each device, data included
+    available: int | None  # bytes that the device has; None where nothing says
+    checkpoint: int  # bytes of the state of all runs
+
+    @property
+    def fits(self) -> bool:
+        return self.available is None or self.program <= self.available
+
+
+def footprint(program: FleetProgram, updates: int) -> Footprint:
+    """Of a fleet whose program does windows of `updates`; compiles it."""
+    return Footprint(
+        program=program.memory(updates),
+        available=total_memory(program.mesh.devices.flat[0]),
+        checkpoint=_bytes(jax.eval_shape(lambda: jax.tree.map(_stored, program.init()))),
     )
+
+
+def _stored(leaf: Any) -> Any:
+    """As a checkpoint holds it: of a random key, its numbers."""
+    return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def _stand_in(run: Run) -> Run:

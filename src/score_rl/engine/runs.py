@@ -10,6 +10,11 @@ from score_rl.algorithms.settings import is_traced
 from score_rl.data.dataset import Dataset
 
 
+def run_identity(algorithm: str, checksum: str, seed: int) -> str:
+    """What a run's random numbers come from: algorithm, data and seed; neither settings nor position in a fleet."""
+    return f"{algorithm}|{checksum}|{seed}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Run:
     """One training: an algorithm on a data set with a seed and a setting."""
@@ -22,8 +27,7 @@ class Run:
 
     @property
     def identity(self) -> str:
-        """What its random numbers come from: algorithm, data and seed; neither settings nor place in a fleet."""
-        return f"{self.algorithm.name}|{self.dataset.checksum}|{self.seed}"
+        return run_identity(self.algorithm.name, self.dataset.checksum, self.seed)
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from score_rl.engine.runs import run_identity
 from score_rl.errors import InputError
 from score_rl.rollout.acting import write_down_acting
 from score_rl.rollout.episodes import Judgement, episode_seeds, judge
@@ -43,7 +44,7 @@ def judge_runs(
 
 def _seeds(run: "TrainedRun", episodes: int, seed: int) -> list[list[int]]:
     """Other episodes than those of training, whose seed is 0."""
-    identity = f"{run.about['algorithm']}|{run.about['checksum']}|{run.seed}"
+    identity = run_identity(run.about["algorithm"], run.about["checksum"], run.seed)
     return episode_seeds(identity, run.step, episodes, seed + 1)
 
 

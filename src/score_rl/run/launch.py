@@ -16,11 +16,12 @@ from rich.console import Console
 from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
-from score_rl.engine.compilation import bfloat16_units, keep_compiled_programs, kernel_memory
-from score_rl.engine.memory import GIBIBYTE, free_memory, split_fleet
+from score_rl.engine.compilation import bfloat16_units, kernel_memory
+from score_rl.engine.memory import as_size, device_limit, split_fleet
 from score_rl.engine.runs import Run, group_fleets
 from score_rl.errors import InputError, Stopped, as_read, refuse_unwritable
 from score_rl.nets.precision import PRECISIONS, Precision
+from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.expansion import config_json, expand_runs
 from score_rl.run.experiment import Experiment
 from score_rl.run.sources import (
@@ -137,7 +138,7 @@ def train(
     }
     json.dumps(about["request"])  # refuse what cannot be stored before anything is written
     folder = Folder.create(path, about)
-    _train_fleets(spec, fleets, folder, console, memory_limit=memory_limit, tensorboard=tensorboard, quiet=quiet)
+    _train_fleets(spec, fleets, folder, console, tensorboard=tensorboard, quiet=quiet)
     return Experiment(path)
 
 
@@ -199,26 +200,31 @@ def _store_longer(experiment: Experiment, spec: ExperimentSpec) -> None:
 
 
 def _fit_into_memory(
-    fleets: list[list[Run]], spec: ExperimentSpec, memory_limit: float | None, console: Console, quiet: bool
+    fleets: list[list[Run]], spec: ExperimentSpec, gibibytes: float | None, console: Console, quiet: bool
 ) -> list[list[Run]]:
     """Each fleet whole where it fits, else in parts."""
     keep_compiled_programs()
     device = jax.local_devices()[0]
-    limited = memory_limit is not None
-    limit = free_memory(device) if memory_limit is None else int(memory_limit * GIBIBYTE)
-    where = f"{device.device_kind}, limited by `memory_limit`" if limited else device.device_kind
-
-    def say(message: str) -> None:
-        if not quiet:
+    limit = device_limit(device, gibibytes)
+    where = f"{device.device_kind}, limited by `memory_limit`" if limit.asked else device.device_kind
+    parts: list[list[Run]] = []
+    for fleet in fleets:
+        split = split_fleet(fleet, spec.log_every, limit, precision=spec.precision)
+        if split.alone is not None:
+            raise InputError(
+                f"one run needs {as_size(split.alone)} on {where}, where {as_size(split.allowed or 0)} may be used; "
+                "give less data, a smaller batch or smaller networks, or raise `memory_limit`."
+            )
+        if len(split.parts) > 1 and not quiet:
+            sizes = sorted({len(part) for part in split.parts}, reverse=True)
+            message = (
+                f"{len(fleet)} runs would need {as_size(split.whole or 0)} on {where}, where "
+                f"{as_size(limit.bytes or 0)} are free: they are trained as {len(split.parts)} fleets of "
+                f"{' or '.join(map(str, sizes))}, one after the other. The results are the same."
+            )
             console.print(as_read(message), highlight=False)
-
-    return [
-        part
-        for fleet in fleets
-        for part in split_fleet(
-            fleet, spec.log_every, limit, say, where=where, precision=spec.precision, alone_too=limited
-        )
-    ]
+        parts += split.parts
+    return parts
 
 
 def _stored_fleets(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:
@@ -236,14 +242,12 @@ def _train_fleets(
     folder: Folder,
     console: Console,
     *,
-    memory_limit: float | None = None,
     tensorboard: bool,
     quiet: bool,
 ) -> None:
     from score_rl.run.training import FleetTrainer, StopRequest
 
     keep_compiled_programs()
-    limit = None if memory_limit is None else int(memory_limit * GIBIBYTE)
     with held(folder.path):
         status = folder.status() | {"state": "running"}
         writer = MetricsWriter(folder, tensorboard)
@@ -251,9 +255,7 @@ def _train_fleets(
         try:
             with stop.listening(console):
                 for number, runs in enumerate(fleets):
-                    FleetTrainer(
-                        number, runs, spec, folder, writer, status, console, stop, memory_limit=limit, quiet=quiet
-                    ).train()
+                    FleetTrainer(number, runs, spec, folder, writer, status, console, stop, quiet=quiet).train()
             status["state"] = "finished"
         except (Stopped, KeyboardInterrupt):
             status["state"] = "interrupted"

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from score_rl.engine.memory import as_size, total_memory
+from score_rl.engine.memory import as_size, footprint
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError, Stopped, as_read
@@ -111,11 +111,9 @@ class FleetTrainer:
         console: Console,
         stop: StopRequest,
         *,
-        memory_limit: int | None = None,
         quiet: bool = False,
     ) -> None:
         self.number, self.runs, self.spec = number, list(runs), spec
-        self.memory_limit = memory_limit
         self.folder, self.writer, self.status = folder, writer, status
         self.console, self.stop, self.quiet = console, stop, quiet
         self.program = FleetProgram(runs, precision=spec.precision)
@@ -426,19 +424,16 @@ class FleetTrainer:
         began = time.perf_counter()
         self.say(f"Compiling one program for {_count(len(self.runs), 'run')} ...")
         self.piece = self.program.piece(self.spec.log_every)
-        needed = self.program.memory(self.piece)
+        takes = footprint(self.program, self.piece)
         compiled = time.perf_counter() - began
         device = self.program.mesh.devices.flat[0]
-        available = total_memory(device) if self.memory_limit is None else self.memory_limit
-        if available is not None and needed > available:
-            limited = self.memory_limit is not None
-            has = "where `memory_limit` allows" if limited else "which has"
+        if not takes.fits:
             do = "train fewer runs at once" if len(self.runs) > 1 else "give a smaller batch or smaller networks"
             raise InputError(
-                f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {as_size(needed)} on "
-                f"{device.device_kind}, {has} {as_size(available)}; {do}{', or raise the limit' if limited else ''}."
+                f"fleet {self.number} ({_count(len(self.runs), 'run')}) needs {as_size(takes.program)} on "
+                f"{device.device_kind}, which has {as_size(takes.available or 0)}; {do}."
             )
-        state = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(_plain_shapes(self.program)))
+        state = takes.checkpoint
         free = shutil.disk_usage(self.folder.path).free
         if 3 * state > free:  # two are kept while a third is written
             raise InputError(
@@ -447,7 +442,7 @@ class FleetTrainer:
             )
         several = f" (each of {self.program.mesh.size})" if self.program.mesh.size > 1 else ""
         self.say(
-            f"Compiled in {compiled:.0f} s. Memory: {as_size(needed)} on {device.device_kind}{several}. "
+            f"Compiled in {compiled:.0f} s. Memory: {as_size(takes.program)} on {device.device_kind}{several}. "
             f"A checkpoint: {as_size(state)}."
         )
 
@@ -478,12 +473,3 @@ def _from_columns(columns: dict[str, np.ndarray]) -> tuple[Piece, ...]:
 
 def _count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def _plain_shapes(program: FleetProgram) -> Any:
-    return jax.eval_shape(
-        lambda: jax.tree.map(
-            lambda leaf: jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf,
-            program.init(),
-        )
-    )
