@@ -60,7 +60,7 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
     assert any("observations has NaN or infinite values in 2 of 12 rows (2, 7)" in m for m in errors)
     assert any("rewards has NaN or infinite values in 1 of 12 rows (3)" in m for m in errors)
     assert any("actions never changes in column 1" in m for m in warnings)
-    assert any("actions go beyond ±1 (0: " in m and "--action-bounds" in m for m in warnings)
+    assert any("actions go beyond ±1 (0: " in m and "`action_bounds`" in m for m in warnings)
     assert any("both set in 1 of 12 rows (11)" in m for m in warnings)
     assert any("infos/qpos has shape (4, 2)" in m for m in warnings)
     assert any("not the following row's observation" in m for m in warnings)
@@ -79,7 +79,7 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path: Path) -> None:
         ({"terminals": np.full(12, 3)}, ["terminals holds values other than true and false in 12 of 12 rows"]),
         (
             {"terminals": np.zeros(12, bool), "timeouts": np.zeros(12, bool)},
-            ["there is no terminal and no timeout, so episodes cannot be told apart."],
+            ["there is no terminal and no timeout, so trajectories cannot be told apart."],
         ),
         (
             {"metadata/action_low": -np.full(2, 0.1), "metadata/action_high": np.full(2, 0.1)},
@@ -118,7 +118,7 @@ def test_terminals_that_contradict_the_task(tmp_path: Path) -> None:
     )
     assert any(f"does not end a hopper episode: in 1 of 2500 rows ({ends[5] - 2})" in m for m in warnings)
     assert any(
-        f"not the following row's observation inside an episode in 1 of 2499 rows ({ends[3]})" in m for m in warnings
+        f"not the following row's observation inside a trajectory in 1 of 2499 rows ({ends[3]})" in m for m in warnings
     )
 
 
@@ -128,7 +128,8 @@ def test_episodes_longer_than_the_limit(tmp_path: Path) -> None:
         file["terminals"][:-1] = False
     warnings = messages(check_file(path), "warning")
     assert any(
-        "1 episodes are longer than hopper's 1000 steps (the longest 1200), starting in row 0" in m for m in warnings
+        "1 trajectories are longer than hopper's 1000 steps (the longest 1200), starting in row 0" in m
+        for m in warnings
     )
 
 
@@ -137,3 +138,35 @@ def test_a_file_under_a_published_name(tmp_path: Path) -> None:
     assert warnings == [
         "hopper_medium-v2.hdf5 has the name of d4rl:hopper-medium-v2's published file but not its contents."
     ]
+
+
+def solved_on_the_way(**changes: Any) -> dict[str, Any]:
+    arrays = recording((8, 7), "cc", next_observations=None)
+    arrays["terminals"] = np.isin(np.arange(15), (2, 3, 9))
+    arrays["trajectory_ends"] = np.isin(np.arange(15), (7, 14))
+    arrays.update(changes)
+    return {key: values for key, values in arrays.items() if values is not None}
+
+
+def test_a_file_that_marks_the_ends_of_its_trajectories(tmp_path: Path) -> None:
+    findings = check_file(write(tmp_path / "good.hdf5", solved_on_the_way(timeouts=None)))
+    assert messages(findings, "error") == []
+    notes = messages(findings, "note")
+    assert "the recording goes on after 3 of 3 terminals." in notes
+    assert any("do not end in a terminal, 2 of 2" in note for note in notes)
+
+
+def test_ends_that_contradict_each_other(tmp_path: Path) -> None:
+    timeouts = np.isin(np.arange(15), (5, 14))
+    findings = check_file(write(tmp_path / "bad.hdf5", solved_on_the_way(timeouts=timeouts)))
+    assert any(
+        "timeouts has ends that trajectory_ends has not, in 1 of 15 rows (5)" in m
+        for m in messages(findings, "warning")
+    )
+    none = check_file(write(tmp_path / "none.hdf5", solved_on_the_way(timeouts=None, trajectory_ends=np.zeros(15))))
+    assert messages(none, "error") == ["no end of a trajectory is marked, so trajectories cannot be told apart."]
+
+
+def test_trajectories_that_vanish_are_counted(tmp_path: Path) -> None:
+    findings = check_file(write(tmp_path / "short.hdf5", recording((8, 1, 5), "cct", next_observations=None)))
+    assert any("2 of 3. 1 of them are one row long and vanish." in m for m in messages(findings, "note"))

@@ -15,7 +15,7 @@ from .recordings import recording
 def test_a_plain_recording() -> None:
     dataset = make_dataset("test", **recording(), environment=None, source={"kind": "test"})
     assert (len(dataset), dataset.observation_dim, dataset.action_dim) == (12, 3, 2)
-    np.testing.assert_array_equal(dataset.episodes, [[0, 5], [5, 9], [9, 12]])
+    np.testing.assert_array_equal(dataset.trajectories, [[0, 5], [5, 9], [9, 12]])
     np.testing.assert_array_equal(dataset.returns().complete, [True, True, False])
     np.testing.assert_array_equal(dataset.action_low, [-1, -1])
     assert {dataset.observations.dtype, dataset.actions.dtype, dataset.rewards.dtype} == {np.dtype(np.float32)}
@@ -95,7 +95,7 @@ def with_value(key: str, value: float, row: int = 7) -> dict[str, np.ndarray]:
         (with_value("next_observations", np.inf), "next_observations has NaN or infinite values .* row 7"),
         (with_value("actions", np.nan), "actions has NaN"),
         (with_value("rewards", -np.inf), "rewards has NaN or infinite"),
-        (with_value("actions", 1.01), r"action 0 reaches .* in 1 rows, the first in row 7: .*--action-bounds"),
+        (with_value("actions", 1.01), r"action 0 reaches .* in 1 rows, the first in row 7: .*`action_bounds`"),
         (with_value("terminals", 0.5), "terminals holds 0.5 in row 7"),
         ({"rewards": np.zeros(11)}, "differ in rows .observations 12, actions 12, rewards 11"),
         ({"rewards": np.zeros((12, 1))}, "rewards is an array of float64 with shape .12, 1."),

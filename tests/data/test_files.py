@@ -73,7 +73,7 @@ def test_the_environment_can_be_given(tmp_path: Path) -> None:
 
 def test_unknown_bounds_are_asked_for_and_can_be_given(tmp_path: Path) -> None:
     path = write(tmp_path / "wide.hdf5", recording(actions=np.full((12, 2), -2.5)))
-    with pytest.raises(InputError, match=r"actions reach from -2.5 to -2.5 .* or pass --action-bounds LOW HIGH"):
+    with pytest.raises(InputError, match=r"actions reach from -2.5 to -2.5 .* or pass `action_bounds`, LOW HIGH"):
         load_dataset(str(path))
     np.testing.assert_array_equal(load_dataset(str(path), action_bounds=(-3, 4)).action_high, [4.0, 4.0])
     with pytest.raises(InputError, match=r"action 0 reaches from -2.5 to -2.5 and leaves its bounds -2 to 2"):
@@ -85,7 +85,7 @@ def test_bounds_of_each_action(tmp_path: Path) -> None:
     dataset = load_dataset(str(path), action_bounds=(0, 250, -1, 1))
     np.testing.assert_array_equal(dataset.action_low, [0.0, -1.0])
     np.testing.assert_array_equal(dataset.action_high, [250.0, 1.0])
-    with pytest.raises(InputError, match="--action-bounds has 6 numbers for 2 actions"):
+    with pytest.raises(InputError, match="`action_bounds` has 6 numbers for 2 actions"):
         load_dataset(str(path), action_bounds=(0, 250, -1, 1, 0, 1))
 
 
@@ -100,6 +100,18 @@ def test_fewer_transitions_are_spread_over_the_file(tmp_path: Path) -> None:
         load_dataset(str(path), transitions=101)
     with pytest.raises(InputError, match="0 transitions were asked for"):
         load_dataset(str(path), transitions=0)
+
+
+def test_fewer_transitions_of_a_file_that_marks_its_trajectories(tmp_path: Path) -> None:
+    arrays = recording((5,) * 20, "c" * 20)
+    ends = arrays.pop("timeouts")
+    arrays["terminals"] = np.arange(100) % 5 == 2  # solved on the way, in every trajectory
+    path = write(tmp_path / "long.hdf5", {**arrays, "trajectory_ends": ends})
+    dataset = load_dataset(str(path), transitions=33)
+    lengths = dataset.trajectories[:, 1] - dataset.trajectories[:, 0]
+    assert sorted(lengths) == [3, 5, 5, 5, 5, 5, 5]
+    assert dataset.timeouts.sum() == 1  # where the last one was cut short
+    assert dataset.terminals.sum() == 7
 
 
 def truncated(path: Path) -> Path:

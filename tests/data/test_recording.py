@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from score_rl.data.episodes import split_episodes
 from score_rl.data.policies import UniformActions, ladder_catalogue, ladder_policies
 from score_rl.data.recording import Rows, collect
+from score_rl.data.trajectories import split_trajectories
 from score_rl.envs import TASKS, terminates
 from score_rl.errors import InputError
 
@@ -38,7 +38,7 @@ def test_a_stream_does_not_depend_on_those_before_it() -> None:
 
 def test_episodes_are_whole_except_the_last() -> None:
     rows = collect("hopper", [(UniformActions(3), 5000)], seed=0)
-    episodes = split_episodes(rows.terminals, rows.timeouts)
+    episodes = split_trajectories(rows.terminals | rows.timeouts)
     assert len(episodes) > 100
     assert rows.terminals[episodes[:-1, 1] - 1].all()  # a random hopper falls long before 1,000 steps
     assert rows.timeouts[-1] or rows.terminals[-1]
@@ -56,7 +56,7 @@ def test_running_together_records_what_running_in_turn_would() -> None:
     does not depend on how many run at once or on which of them end first."""
     long = collect("hopper", [(UniformActions(3), 6000)], seed=4)
     short = collect("hopper", [(UniformActions(3), 900)], seed=4)
-    kept = split_episodes(short.terminals, short.timeouts)[-1, 0]  # the last one may be cut
+    kept = split_trajectories(short.terminals | short.timeouts)[-1, 0]  # the last one may be cut
     assert equal(short.part(0, kept), long.part(0, kept))
 
 
@@ -99,7 +99,7 @@ class LongOrShort:
 
 def test_short_episodes_are_no_more_likely_to_be_kept() -> None:
     rows = collect("hopper", [(LongOrShort(), 4000)], seed=0)
-    episodes = split_episodes(rows.terminals, rows.timeouts)[:-1]
+    episodes = split_trajectories(rows.terminals | rows.timeouts)[:-1]
     lengths = episodes[:, 1] - episodes[:, 0]
     short = rows.actions[episodes[:, 0], 0] > 0
     assert lengths[short].mean() < 0.7 * lengths[~short].mean()

@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from score_rl.cli.terminal import OUT, subcommand
+from score_rl.errors import as_read
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +20,7 @@ class DataList:
 
 @dataclasses.dataclass(frozen=True)
 class DataInfo:
-    """Show a data set: dimensions, episodes, returns, coverage."""
+    """Show a data set: dimensions, trajectories, returns, coverage."""
 
     name: Annotated[str, tyro.conf.Positional]
     """replica:NAME, d4rl:NAME or a file."""
@@ -91,21 +92,23 @@ def data_command(arguments: Sequence[str]) -> int:
                 table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
             OUT.print(table)
         case DataInfo():
-            from score_rl.data.describe import describe
+            from score_rl.data.summary import summary
 
             dataset = load_dataset(
                 asked.name, transitions=asked.transitions, seed=asked.seed, action_bounds=asked.action_bounds
             )
-            OUT.print(describe(dataset))
+            OUT.print(summary(dataset))
         case DataBuild():
             dataset = load_dataset(asked.name, transitions=asked.transitions, seed=asked.seed)
-            OUT.print(f"{dataset.name}: {len(dataset):,} rows, {len(dataset.episodes):,} episodes, {_place(dataset)}")
+            OUT.print(
+                f"{dataset.name}: {len(dataset):,} rows, {len(dataset.trajectories):,} trajectories, {_place(dataset)}"
+            )
         case DataCheck():
             from score_rl.data.check import check_file
 
             findings = check_file(asked.file)
             for finding in findings:
-                OUT.print(f"{finding.level}: {escape(finding.message)}", soft_wrap=True)
+                OUT.print(f"{finding.level}: {escape(as_read(finding.message))}", soft_wrap=True)
             wrong = [f for f in findings if f.level == "error"]
             if not wrong:
                 doubtful = sum(finding.level == "warning" for finding in findings)
@@ -118,7 +121,7 @@ def data_command(arguments: Sequence[str]) -> int:
             dataset = recollect(
                 asked.file, asked.out, transitions=asked.transitions, seed=asked.seed, physics=asked.physics
             )
-            OUT.print(f"{asked.out}: {len(dataset):,} rows, {len(dataset.episodes):,} episodes", soft_wrap=True)
+            OUT.print(f"{asked.out}: {len(dataset):,} rows, {len(dataset.trajectories):,} trajectories", soft_wrap=True)
     return 0
 
 

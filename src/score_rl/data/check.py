@@ -7,17 +7,25 @@ from typing import Any, Literal
 
 import numpy as np
 
-from score_rl.data.dataset import BOUND_TOLERANCE, episode_limit, make_dataset
-from score_rl.data.doubts import dropped_rows, listed, narrow_actions, unmarked_ends, unrelated_rows
-from score_rl.data.episodes import split_episodes
-from score_rl.data.files import Bounds, file_checksum, infer_environment
-from score_rl.data.sources.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata
+from score_rl.data.columns import BOUND_TOLERANCE, GAP_REMEDY, Bounds, broken_rows, outside_bounds, wrong_flags
+from score_rl.data.dataset import make_dataset, step_limit
+from score_rl.data.files import file_checksum, infer_environment
+from score_rl.data.sources.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata, required_keys
+from score_rl.data.trajectories import end_rows, split_trajectories
+from score_rl.data.warnings import (
+    find_continued_terminals,
+    find_dropped_rows,
+    find_narrow_actions,
+    find_unmarked_ends,
+    find_unrelated_rows,
+    listed,
+)
 from score_rl.envs.tasks import task_of, terminates
 from score_rl.errors import InputError
 
 Level = Literal["error", "warning", "note"]
 MATRICES = ("observations", "next_observations", "actions")
-FLAGS = ("terminals", "timeouts")
+FLAGS = ("terminals", "timeouts", "trajectory_ends")
 
 
 @dataclass(frozen=True)
@@ -41,21 +49,19 @@ def check_file(path: Path) -> list[Finding]:
 
 
 def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
+    required = required_keys(file)
     arrays: dict[str, np.ndarray] = {}
-    for key in (*REQUIRED, *OPTIONAL):
+    for key in required:
         if key not in file:
-            if key in REQUIRED:
-                yield Finding("error", f"{key} is missing.")
-            continue
+            yield Finding("error", f"{key} is missing.")
+    for key in (key for key in (*REQUIRED, *OPTIONAL) if key in file):
         try:
             arrays[key] = read_array(file, key, path)
         except InputError as error:
             yield Finding("error", str(error))
-    if "next_observations" not in file:
-        yield Finding("note", "next_observations is not stored: the last row of each timed-out episode is dropped.")
     misshapen = list(_check_shapes(arrays))
     yield from misshapen
-    if misshapen or not set(REQUIRED) <= set(arrays):
+    if misshapen or not set(required) <= set(arrays):
         return  # what follows compares rows across arrays
     if len(arrays["rewards"]) == 0:
         yield Finding("error", "the file is empty: every array has 0 rows.")
@@ -75,7 +81,7 @@ def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
     if bounds is None and (task_of(environment or "") or not np.any(np.abs(arrays["actions"]) > 1 + BOUND_TOLERANCE)):
         bounds = (-1.0, 1.0)  # what training takes
     yield from _check_actions(arrays["actions"], bounds)
-    yield from _check_episodes(arrays, environment)
+    yield from _check_trajectories(arrays, environment)
     yield from _check_learning(arrays, bounds)
     yield from _check_published(path)
 
@@ -105,15 +111,14 @@ def _check_infos(file: Any, count: int) -> Iterator[Finding]:
 def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
     for key, values in arrays.items():
         if key in FLAGS:
-            odd = ~np.isin(values, (0, 1))
-            if odd.any():
-                yield Finding("error", f"{key} holds values other than true and false {_rows(odd)}.")
+            wrong = wrong_flags(values)
+            if wrong.any():
+                yield Finding("error", f"{key} holds values other than true and false {_rows(wrong)}.")
             continue
-        rows = values.reshape(len(values), -1)
-        broken = ~np.isfinite(rows).all(axis=1)
+        broken = broken_rows(values)
         if broken.any():
-            remedy = "fill the gaps (say, with the value before), or leave out the episodes that have them"
-            yield Finding("error", f"{key} has NaN or infinite values {_rows(broken)}: {remedy}.")
+            yield Finding("error", f"{key} has NaN or infinite values {_rows(broken)}: {GAP_REMEDY}.")
+        rows = values.reshape(len(values), -1)
         constant = np.flatnonzero((rows == rows[0]).all(axis=0))
         if len(rows) > 1 and len(constant) and key != "next_observations":
             columns = f" in column {listed(constant)}" if values.ndim == 2 else ""
@@ -122,64 +127,91 @@ def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
 
 def _check_actions(actions: np.ndarray, bounds: Bounds | None) -> Iterator[Finding]:
     low, high = (np.broadcast_to(bound, actions.shape[1:]) for bound in bounds or (-1.0, 1.0))
-    outside = (actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)
+    outside = outside_bounds(actions, low, high)
     if not outside.any():
         return
     if bounds is None:
         reach = "; ".join(
-            f"{place}: {np.nanmin(column):g} to {np.nanmax(column):g}" for place, column in enumerate(actions.T)
+            f"{number}: {np.nanmin(column):g} to {np.nanmax(column):g}" for number, column in enumerate(actions.T)
         )
         yield Finding(
             "warning",
             f"actions go beyond ±1 ({reach}) and the file names no bounds: store what the device can do in "
-            "metadata/action_low and metadata/action_high, or pass --action-bounds when using it.",
+            "metadata/action_low and metadata/action_high, or pass `action_bounds` when using it.",
         )
         return
-    for place in np.flatnonzero(outside.any(axis=0)):
-        column = actions[:, place]
+    for column in np.flatnonzero(outside.any(axis=0)):
+        values = actions[:, column]
         yield Finding(
             "error",
-            f"action {place} reaches from {np.nanmin(column):g} to {np.nanmax(column):g}, beyond its bounds "
-            f"{low[place]:g} to {high[place]:g}, {_rows(outside[:, place])}.",
+            f"action {column} reaches from {np.nanmin(values):g} to {np.nanmax(values):g}, beyond its bounds "
+            f"{low[column]:g} to {high[column]:g}, {_rows(outside[:, column])}.",
         )
 
 
-def _check_episodes(arrays: Mapping[str, np.ndarray], environment: str | None) -> Iterator[Finding]:
-    terminals, timeouts = (arrays[key].astype(bool) for key in FLAGS)
-    if not (terminals.any() or timeouts.any()):
-        yield Finding("error", "there is no terminal and no timeout, so episodes cannot be told apart.")
+def _check_trajectories(arrays: Mapping[str, np.ndarray], environment: str | None) -> Iterator[Finding]:
+    terminals = arrays["terminals"].astype(bool)
+    timeouts = arrays.get("timeouts", np.zeros(len(terminals))).astype(bool)
+    marked = arrays["trajectory_ends"].astype(bool) if "trajectory_ends" in arrays else None
+    ends = end_rows(terminals, timeouts, marked)
+    if not ends.any():
+        words = "there is no terminal and no timeout" if marked is None else "no end of a trajectory is marked"
+        yield Finding("error", f"{words}, so trajectories cannot be told apart.")
         return
     if (terminals & timeouts).any():
         both = _rows(terminals & timeouts)
         yield Finding("warning", f"terminal and timeout are both set {both}; the terminal counts.")
-    episodes = split_episodes(terminals, timeouts)
-    lengths = episodes[:, 1] - episodes[:, 0]
-    ends = terminals | timeouts
+    if marked is not None:
+        yield from _check_marked_ends(terminals, timeouts, marked)
+    trajectories = split_trajectories(ends)
     if not ends[-1]:
-        yield Finding("note", f"the last episode is partial: {lengths[-1]} steps with neither terminal nor timeout.")
-    yield from _check_lengths(episodes, timeouts & ~terminals, environment)
+        length = trajectories[-1, 1] - trajectories[-1, 0]
+        yield Finding("note", f"the last trajectory is partial: {length} steps without an end.")
+    yield from _check_lengths(trajectories, ends & ~terminals, environment)
     if "next_observations" in arrays:
         yield from _check_continuity(arrays["observations"], arrays["next_observations"], ends)
         yield from _check_rule(arrays["next_observations"], terminals, environment)
+    else:
+        yield from _check_dropped(trajectories, terminals)
 
 
-def _check_lengths(episodes: np.ndarray, cut: np.ndarray, environment: str | None) -> Iterator[Finding]:
-    limit = episode_limit(environment)
+def _check_marked_ends(terminals: np.ndarray, timeouts: np.ndarray, marked: np.ndarray) -> Iterator[Finding]:
+    inside = int((terminals & ~marked & ~timeouts).sum())
+    if inside:
+        yield Finding("note", f"the recording goes on after {inside} of {terminals.sum()} terminals.")
+    if (timeouts & ~marked).any():
+        rows = _rows(timeouts & ~marked)
+        yield Finding("warning", f"timeouts has ends that trajectory_ends has not, {rows}; a timeout always counts.")
+
+
+def _check_dropped(trajectories: np.ndarray, terminals: np.ndarray) -> Iterator[Finding]:
+    dropped = ~terminals[trajectories[:, 1] - 1]
+    alone = int((dropped & (trajectories[:, 1] - trajectories[:, 0] == 1)).sum())
+    vanished = f" {alone} of them are one row long and vanish." if alone else ""
+    yield Finding(
+        "note",
+        "next_observations is not stored: the last row is dropped of those trajectories that do not end in a terminal, "
+        f"{dropped.sum()} of {len(trajectories)}.{vanished}",
+    )
+
+
+def _check_lengths(trajectories: np.ndarray, stopped: np.ndarray, environment: str | None) -> Iterator[Finding]:
+    limit = step_limit(environment)
     if limit is None:
         return
-    lengths = episodes[:, 1] - episodes[:, 0]
+    lengths = trajectories[:, 1] - trajectories[:, 0]
     long = lengths > limit
     if long.any():
-        starts = listed(episodes[long, 0])
+        starts = listed(trajectories[long, 0])
         yield Finding(
             "warning",
-            f"{long.sum()} episodes are longer than {environment}'s {limit} steps (the longest {lengths.max()}), "
+            f"{long.sum()} trajectories are longer than {environment}'s {limit} steps (the longest {lengths.max()}), "
             f"starting in row {starts}: is an end not marked?",
         )
-    short = int((cut[episodes[:, 1] - 1] & (lengths < limit)).sum())
+    short = int((stopped[trajectories[:, 1] - 1] & (lengths < limit)).sum())
     if short:
-        cut_short = "1 episode was" if short == 1 else f"{short} episodes were"
-        yield Finding("note", f"{cut_short} cut by a timeout before {environment}'s {limit} steps.")
+        cut_short = "1 trajectory was" if short == 1 else f"{short} trajectories were"
+        yield Finding("note", f"{cut_short} cut short before {environment}'s {limit} steps.")
 
 
 def _check_continuity(observations: np.ndarray, stored: np.ndarray, ends: np.ndarray) -> Iterator[Finding]:
@@ -188,7 +220,7 @@ def _check_continuity(observations: np.ndarray, stored: np.ndarray, ends: np.nda
     if broken.any():
         yield Finding(
             "warning",
-            f"next_observations is not the following row's observation inside an episode {_rows(broken)}: "
+            f"next_observations is not the following row's observation inside a trajectory {_rows(broken)}: "
             "is an end not marked, or are rows out of order?",
         )
 
@@ -208,21 +240,18 @@ def _check_rule(stored: np.ndarray, terminals: np.ndarray, environment: str | No
 
 def _check_learning(arrays: Mapping[str, np.ndarray], bounds: Bounds | None) -> Iterator[Finding]:
     """What is doubtful about rows that can be used as they are."""
-    source = {"rows": len(arrays["rewards"])}
-    reach = (arrays["actions"].min(axis=0), arrays["actions"].max(axis=0))
+    least, most = arrays["actions"].min(axis=0), arrays["actions"].max(axis=0)
     try:
-        dataset = make_dataset(
-            "the file", **dict[str, Any](arrays), action_bounds=bounds or (reach[0] - 1, reach[1] + 1), source=source
-        )
+        dataset = make_dataset("the file", **dict[str, Any](arrays), action_bounds=bounds or (least - 1, most + 1))
     except InputError:
-        return  # said above
-    found = [*dropped_rows(dataset), *unrelated_rows(dataset)]
-    if "next_observations" not in arrays:  # else they are compared with the following rows
-        found += unmarked_ends(dataset)
+        return  # reported above
+    found = [*find_dropped_rows(dataset), *find_continued_terminals(dataset), *find_unrelated_rows(dataset)]
+    if "next_observations" not in arrays:  # otherwise they are compared with the following rows
+        found += find_unmarked_ends(dataset)
     if bounds is not None:
-        found += narrow_actions(dataset)
-    for doubt in found:
-        yield Finding("warning", doubt)
+        found += find_narrow_actions(dataset)
+    for warning in found:
+        yield Finding("warning", warning)
 
 
 def _check_published(path: Path) -> Iterator[Finding]:

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.data.dataset import BOUND_TOLERANCE, Dataset, make_dataset
-from score_rl.data.episodes import split_episodes, spread_rows
+from score_rl.data.columns import BOUND_TOLERANCE, Bounds, bounds_of_list
+from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.data.sources.hdf5 import read_hdf5
+from score_rl.data.trajectories import end_rows, split_trajectories, spread_rows
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError
-
-Bounds = tuple[np.ndarray | float, np.ndarray | float]
 
 
 def load_file(
@@ -31,7 +30,7 @@ def load_file(
     metadata = recorded.metadata
     judged_in = environment or metadata.environment or infer_environment(path.stem, recorded.arrays)
     stated = metadata.action_bounds if environment is None else None
-    asked = asked_bounds(action_bounds, recorded.arrays["actions"]) if action_bounds else None
+    asked = _asked_bounds(action_bounds, recorded.arrays["actions"]) if action_bounds else None
     bounds = asked or stated or _known_bounds(name, judged_in, recorded.arrays)
     arrays = dict(recorded.arrays)
     if transitions is not None:
@@ -78,17 +77,8 @@ def _widths(arrays: Mapping[str, np.ndarray]) -> tuple[int, int] | None:
     return observations.shape[1], actions.shape[1]
 
 
-def asked_bounds(numbers: Sequence[float], actions: np.ndarray) -> Bounds:
-    """LOW HIGH for every action, or LOW HIGH of the first, of the second and so on."""
-    width = actions.shape[1] if actions.ndim == 2 else 1
-    if len(numbers) == 2:
-        return float(numbers[0]), float(numbers[1])
-    if len(numbers) != 2 * width:
-        raise InputError(
-            f"--action-bounds has {len(numbers)} numbers for {width} actions: give LOW HIGH for all of them, or LOW "
-            "HIGH of each, one after the other."
-        )
-    return np.asarray(numbers[::2], np.float32), np.asarray(numbers[1::2], np.float32)
+def _asked_bounds(numbers: Sequence[float], actions: np.ndarray) -> Bounds:
+    return bounds_of_list(numbers, actions.shape[1] if actions.ndim == 2 else 1)
 
 
 def _known_bounds(name: str, environment: str | None, arrays: Mapping[str, np.ndarray]) -> Bounds:
@@ -99,7 +89,7 @@ def _known_bounds(name: str, environment: str | None, arrays: Mapping[str, np.nd
         raise InputError(
             f"{name}: actions reach from {actions.min():g} to {actions.max():g} and the file does not say "
             "between which bounds: store them in metadata/action_low and metadata/action_high, one number for each "
-            "action, or pass --action-bounds LOW HIGH (for all actions, or for each one after the other)."
+            "action, or pass `action_bounds`, LOW HIGH (for all actions, or for each one after the other)."
         )
     return -1.0, 1.0
 
@@ -129,13 +119,14 @@ def _environment_bounds(name: str, environment: str, arrays: Mapping[str, np.nda
 
 
 def _shortened(name: str, arrays: Mapping[str, np.ndarray], count: int) -> dict[str, Any]:
-    """Evenly spread episodes, `count` rows in all; an episode cut short is marked as a timeout."""
+    """Evenly spread trajectories, `count` rows in all. One that is cut short ends in a timeout."""
     total = min((len(values) for values in arrays.values() if values.ndim), default=0)
     if count > total:
         raise InputError(f"{name} has {total} transitions, but {count} were asked for: ask for at most {total}.")
     if count == total or any(values.shape[:1] != (total,) for values in arrays.values()):
         return dict(arrays)  # all of it, or arrays that disagree, which the checks after this will say
-    episodes = split_episodes(arrays["terminals"].astype(bool), arrays["timeouts"].astype(bool))
-    rows, cut = spread_rows(episodes, count)
-    short = {key: values[rows] for key, values in arrays.items()}
-    return {**short, "timeouts": short["timeouts"].astype(bool) | cut}
+    terminals = arrays["terminals"].astype(bool)
+    timeouts = arrays.get("timeouts", np.zeros(total)).astype(bool)
+    marked = arrays["trajectory_ends"].astype(bool) if "trajectory_ends" in arrays else None
+    rows, stopped = spread_rows(split_trajectories(end_rows(terminals, timeouts, marked)), count)
+    return {**{key: values[rows] for key, values in arrays.items()}, "timeouts": timeouts[rows] | stopped}

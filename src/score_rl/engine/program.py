@@ -34,15 +34,13 @@ LARGE, WRITTEN_OUT_IF_LARGE = 1_000_000_000, 5  # the same for a fleet whose sta
 
 def pack_rows(dataset: Dataset) -> Float[np.ndarray, "rows columns"]:
     """One transition per row, so that drawing a batch is one gather: s, a, r, s', terminal, followed."""
-    followed = np.ones(len(dataset), np.float32)
-    followed[dataset.episodes[:, 1] - 1] = 0
     columns = (
         dataset.observations,
         dataset.actions,
         dataset.rewards[:, None],
         dataset.next_observations,
         dataset.terminals[:, None],
-        followed[:, None],
+        dataset.followed()[:, None],
     )
     return np.concatenate(columns, axis=1, dtype=np.float32)
 
@@ -277,16 +275,16 @@ class FleetProgram:
     def _overview(padded: Sequence[Run], treatments: Mapping[str, Treatment]) -> Overview:
         datasets = {run.dataset.checksum: run.dataset for run in padded}
         statistics = {name: describe(dataset, treatments[name]) for name, dataset in datasets.items()}
-        most = max(len(dataset.episodes) for dataset in datasets.values())
+        most = max(len(dataset.trajectories) for dataset in datasets.values())
         starts = {
-            name: np.pad(dataset.episodes[:, 0].astype(np.int32), (0, most - len(dataset.episodes)))
+            name: np.pad(dataset.trajectories[:, 0].astype(np.int32), (0, most - len(dataset.trajectories)))
             for name, dataset in datasets.items()
         }
         checksums = [run.dataset.checksum for run in padded]
         return Overview(
             statistics=jax.tree.map(lambda *v: np.stack(v), *(statistics[name] for name in checksums)),
             starts=jnp.asarray([starts[name] for name in checksums]),
-            episodes=jnp.asarray([len(datasets[name].episodes) for name in checksums], jnp.int32),
+            episodes=jnp.asarray([len(datasets[name].trajectories) for name in checksums], jnp.int32),
         )
 
     def init(self) -> Any:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from score_rl.algorithms.algorithm import Algorithm, Shapes
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.algorithms.settings import make_config
-from score_rl.data.dataset import BOUND_TOLERANCE
+from score_rl.data.columns import BOUND_TOLERANCE
 from score_rl.data.treatment import Treatment
 from score_rl.errors import InputError, unknown_name
 from score_rl.rollout.acting import acting, host_device

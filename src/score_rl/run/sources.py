@@ -9,7 +9,7 @@ from rich.console import Console
 from score_rl.algorithms.settings import scheduled_for, schedules
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
-from score_rl.data.doubts import doubts, large_observations
+from score_rl.data.warnings import find_large_observations, find_warnings
 from score_rl.engine.runs import Run
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError, as_read
@@ -85,9 +85,9 @@ def load_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
 def say_doubts(runs: Sequence[Run], console: Console) -> None:
     """About data from elsewhere; what is recorded or fetched by name is known."""
     for run in {run.dataset.checksum: run for run in runs if run.dataset.source.get("kind") == "file"}.values():
-        found = doubts(run.dataset)
+        found = find_warnings(run.dataset)
         if not run.config.normalise_states:
-            found += large_observations(run.dataset)
+            found += find_large_observations(run.dataset)
         for doubt in found:
             console.print(
                 f"Warning, {run.dataset.name}: {as_read(doubt)}", highlight=False, markup=False, soft_wrap=True
@@ -130,7 +130,7 @@ def describe_for_storage(dataset: Dataset) -> dict[str, Any]:
     about: dict[str, Any] = {
         "checksum": dataset.checksum,
         "rows": len(dataset),
-        "episodes": len(dataset.episodes),
+        "episodes": len(dataset.trajectories),
         "environment": dataset.environment,
         "source": dict(dataset.source),
         "behaviour_return": float(chosen.mean()),

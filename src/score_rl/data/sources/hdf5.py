@@ -14,7 +14,7 @@ from score_rl.disk import whole_file
 from score_rl.errors import InputError
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "timeouts")
-OPTIONAL = ("next_observations",)
+OPTIONAL = ("next_observations", "trajectory_ends")
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,20 @@ def open_hdf5(path: Path) -> Any:
 def read_hdf5(path: Path) -> RecordedFile:
     """The arrays and metadata of a D4RL-format file."""
     with open_hdf5(path) as file:
-        missing = [key for key in REQUIRED if key not in file]
+        missing = [key for key in required_keys(file) if key not in file]
         if missing:
             raise InputError(
                 f"{path} lacks {', '.join(missing)} (it has {', '.join(sorted(file)) or 'nothing'}): "
                 f"a D4RL-format file needs {', '.join(REQUIRED)}."
             )
-        keys = [*REQUIRED, *(key for key in OPTIONAL if key in file)]
+        keys = [key for key in (*REQUIRED, *OPTIONAL) if key in file]
         arrays = {key: read_array(file, key, path) for key in keys}
         return RecordedFile(arrays, read_metadata(file))
+
+
+def required_keys(file: Any) -> tuple[str, ...]:
+    """The keys that an open file needs: a file that marks the ends of its trajectories needs no timeouts."""
+    return tuple(key for key in REQUIRED if key != "timeouts" or "trajectory_ends" not in file)
 
 
 def read_array(file: Any, key: str, path: Path) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.check import check_file
 from score_rl.data.dataset import Dataset, make_dataset
-from score_rl.data.doubts import doubts, large_observations
+from score_rl.data.warnings import find_large_observations, find_warnings
 
 from .recordings import EPISODES, STEPS, plant, write
 
@@ -22,21 +22,21 @@ def made(**changes: Any) -> Dataset:
 
 
 def only(dataset: Dataset) -> str:
-    (doubt,) = doubts(dataset)
+    (doubt,) = find_warnings(dataset)
     return doubt
 
 
 def test_good_rows_raise_no_doubt() -> None:
-    assert doubts(made()) == []
-    assert list(large_observations(made())) == []
+    assert find_warnings(made()) == []
+    assert list(find_large_observations(made())) == []
 
 
 @pytest.mark.parametrize("task", ["halfcheetah", "hopper", "walker2d"])
 @pytest.mark.parametrize("kind", ["random", "medium-replay", "expert"])
 def test_neither_do_replicas(task: str, kind: str) -> None:
     dataset = load_dataset(f"replica:{task}-{kind}", transitions=2_000, progress=False)
-    assert doubts(dataset) == []
-    assert list(large_observations(dataset)) == []
+    assert find_warnings(dataset) == []
+    assert list(find_large_observations(dataset)) == []
 
 
 def test_shuffled_rows() -> None:
@@ -49,15 +49,15 @@ def test_shuffled_rows() -> None:
 def test_rows_that_are_nearly_all_ends() -> None:
     timeouts = np.ones(EPISODES * STEPS, bool)
     timeouts[::10] = False
-    found = doubts(made(timeouts=timeouts))
-    assert any(doubt.startswith("Only 72 of 720 rows can be learned from") for doubt in found)
+    found = find_warnings(made(timeouts=timeouts))
+    assert any(warning.startswith("Only 72 of 720 rows can be learned from") for warning in found)
 
 
 def test_episodes_that_were_glued_together() -> None:
     timeouts = plant()["timeouts"]
     timeouts[[5 * STEPS - 1, 8 * STEPS - 1]] = False
     doubt = only(made(timeouts=timeouts))
-    assert f"jump at once after 2 rows inside an episode ({5 * STEPS - 1}, {8 * STEPS - 1})" in doubt
+    assert f"jump at once after 2 rows inside a trajectory ({5 * STEPS - 1}, {8 * STEPS - 1})" in doubt
 
 
 def test_an_observation_that_never_changes() -> None:
@@ -72,27 +72,27 @@ def test_an_action_that_hardly_changes() -> None:
     doubt = only(made(actions=rows["actions"], bounds=([-1, 0], [1, 100])))
     assert doubt.startswith("Action 1 stays between 49.9")
     assert "its bounds are 0 and 100" in doubt
-    assert doubts(made(actions=rows["actions"], bounds=([-1, 49.95], [1, 50.05]))) == []
+    assert find_warnings(made(actions=rows["actions"], bounds=([-1, 49.95], [1, 50.05]))) == []
 
 
 def test_large_observations_are_named_for_methods_that_do_not_scale_them() -> None:
     rows = plant()
     rows["observations"][:, [0, 3]] *= 400
-    (doubt,) = large_observations(made(observations=rows["observations"]))
+    (doubt,) = find_large_observations(made(observations=rows["observations"]))
     assert doubt.startswith("Observations 0, 3 are of the order of")
-    assert "--config.normalise-states True" in doubt
+    assert "`config.normalise_states=True`" in doubt
 
 
 def test_bounds_that_are_not_the_file_s(tmp_path: Path) -> None:
     path = write(tmp_path / "plant.hdf5", plant())
     with h5py.File(path, "a") as file:
         file["metadata/action_low"], file["metadata/action_high"] = np.full(2, -1.0), np.full(2, 1.5)
-    assert doubts(load_dataset(str(path))) == []
-    assert doubts(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
+    assert find_warnings(load_dataset(str(path))) == []
+    assert find_warnings(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
     with h5py.File(path, "a") as file:
         del file["metadata"]
         file["metadata/action_low"], file["metadata/action_high"] = -1.0, 1.5  # one for all
-    assert doubts(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
+    assert find_warnings(load_dataset(str(path), action_bounds=(-1, 1.5))) == []
     assert only(load_dataset(str(path), action_bounds=(-1, 2))).startswith(
         "The file says that actions lie between -1 and"
     )
@@ -116,4 +116,42 @@ def test_the_check_of_a_file_has_them_as_warnings(tmp_path: Path) -> None:
     rows["timeouts"][5 * STEPS - 1] = False
     found = check_file(write(tmp_path / "plant.hdf5", rows))
     assert [finding.level for finding in found] == ["warning", "note", "note"]
-    assert f"inside an episode ({5 * STEPS - 1})" in found[0].message
+    assert f"inside a trajectory ({5 * STEPS - 1})" in found[0].message
+
+
+def test_rows_that_all_end() -> None:
+    """No row has a next one to compare with, so nothing is said of changes, and nothing breaks."""
+    rows = plant(terminals=np.ones(EPISODES * STEPS, bool))
+    rows["next_observations"] = rows["observations"]
+    assert find_warnings(make_dataset("plant", **rows)) == []
+
+
+def test_trajectories_of_one_row_vanish() -> None:
+    timeouts = plant()["timeouts"]
+    timeouts[:STEPS:20] = True  # three trajectories of one row, among others that are long
+    timeouts[1:STEPS:20] = True
+    warning = only(made(timeouts=timeouts))
+    assert warning.startswith("Only 14 of 18 trajectories can be learned from: the others are one row each")
+
+
+def solved_and_gone_on() -> dict[str, Any]:
+    """Batches that are solved in three rows on the way, each with its true next observation."""
+    rows = plant()
+    following = np.arange(EPISODES * STEPS) + ~rows["timeouts"]
+    rows["next_observations"] = rows["observations"][following]
+    rows["terminals"][[20, 21, 200]] = True
+    return rows
+
+
+def test_terminals_after_which_the_recording_goes_on() -> None:
+    rows = solved_and_gone_on()
+    warning = only(make_dataset("plant", **rows))
+    assert warning.startswith("The recording goes on after 3 of 3 terminals")
+    assert find_warnings(make_dataset("plant", **rows, trajectory_ends=rows["timeouts"])) == []
+
+
+def test_a_warning_names_rows_of_the_file() -> None:
+    """Dropped rows are counted: the sixth trajectory begins 5 rows later in the file than among the rows that stay."""
+    timeouts = plant()["timeouts"]
+    timeouts[6 * STEPS - 1] = False
+    assert f"({6 * STEPS - 1})" in only(made(timeouts=timeouts))

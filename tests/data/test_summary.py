@@ -5,14 +5,14 @@ import pytest
 from rich.console import Console
 
 from score_rl.data.dataset import Dataset, make_dataset
-from score_rl.data.describe import (
+from score_rl.data.summary import (
     action_range_used,
     cells_visited,
-    describe,
     effective_dimension,
     facts,
     histogram,
     saturation,
+    summary,
 )
 
 from .recordings import hopper_recording, recording
@@ -37,7 +37,7 @@ def dataset_of(observations: np.ndarray, actions: np.ndarray, **options: object)
 def test_everything_is_on_the_page() -> None:
     console = Console(width=100, record=True, file=None, quiet=False)
     with console.capture() as captured:
-        console.print(describe(make_dataset("mine[/x]", **recording((50, 40, 3), "tcp"))))
+        console.print(summary(make_dataset("mine[/x]", **recording((50, 40, 3), "tcp"))))
     page = captured.get()
     for words in ("mine[/x]", "93", "3 dimensions", "2 dimensions, -1 to 1", "3: 2 complete, 1 partial", "█"):
         assert words in page
@@ -51,7 +51,7 @@ def test_scores_where_there_is_a_reference() -> None:
 
 def test_only_partial_episodes() -> None:
     lines = facts(make_dataset("test", **recording((4, 3), "cp", observations=np.ones((7, 3)))))
-    assert lines["episodes"] == "2: 1 complete, 1 partial"
+    assert lines["trajectories"] == "2: 1 complete, 1 partial"
 
 
 def test_saturation_counts_values_near_a_bound_in_its_own_units() -> None:
@@ -88,3 +88,13 @@ def test_histogram_lines() -> None:
     lines = histogram(np.array([0.0] * 10 + [1.0] * 5), bins=2)
     assert [line.count("█") for line in lines] == [40, 20]
     assert histogram(np.array([3.0, 3.0])) == [f"{2.5:>10.1f} to {3.5:>10.1f} {2:>8} {'█' * 40}"]
+
+
+def test_what_was_dropped_and_terminals_on_the_way_are_said() -> None:
+    arrays = recording((5, 1, 4), "ccc", next_observations=None)
+    lines = facts(make_dataset("test", **arrays))
+    assert lines["dropped"] == "3 recorded rows without a next observation, 1 of them a whole trajectory"
+    assert "dropped" not in facts(make_dataset("test", **recording((5, 4), "tc")))
+    ends, solved = arrays.pop("timeouts"), np.isin(np.arange(10), (1, 2))
+    lines = facts(make_dataset("test", **{**arrays, "terminals": solved}, trajectory_ends=ends))
+    assert lines["marks"] == "2 terminals (2 inside a trajectory), 0 timeouts"

@@ -16,8 +16,8 @@ GRID = 20
 BAR = 40
 
 
-def describe(dataset: Dataset) -> "RenderableType":
-    """Dimensions, episodes, returns and their histogram, and how much of its space the data set covers."""
+def summary(dataset: Dataset) -> "RenderableType":
+    """Dimensions, trajectories, returns and their histogram, and how much of its space the data set covers."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -27,24 +27,21 @@ def describe(dataset: Dataset) -> "RenderableType":
         table.add_row(Text(key, style="bold"), Text(value, overflow="fold"))
     values, complete = dataset.returns()
     shown, which = (values[complete], "complete") if complete.any() else (values, "partial")
-    title = Text(f"\nreturns of the {len(shown)} {which} episodes", style="bold")
+    title = Text(f"\nreturns of the {len(shown)} {which} trajectories", style="bold")
     return Group(Text(dataset.name, style="bold"), table, title, *(Text(line) for line in histogram(shown)))
 
 
 def facts(dataset: Dataset) -> dict[str, str]:
     """The table's lines, in order."""
     values, complete = dataset.returns()
-    lengths = dataset.episodes[:, 1] - dataset.episodes[:, 0]
-    partial = len(complete) - int(complete.sum())
     whole = values[complete] if complete.any() else values
     lines = {
         "environment": dataset.environment or "not known",
         "rows": f"{len(dataset):,}",
+        **_dropped(dataset),
         "observations": f"{dataset.observation_dim} dimensions",
         "actions": f"{dataset.action_dim} dimensions, {_span(dataset.action_low, dataset.action_high)}",
-        "episodes": f"{len(complete):,}: {int(complete.sum()):,} complete, {partial:,} partial",
-        "ends": f"{int(dataset.terminals.sum()):,} terminals, {int(dataset.timeouts.sum()):,} timeouts",
-        "episode length": f"{lengths.mean():.1f} on average, {lengths.min()} to {lengths.max()}",
+        **_trajectory_facts(dataset),
         "return": f"{whole.mean():.1f} ± {whole.std():.1f}, {whole.min():.1f} to {whole.max():.1f}",
     }
     scores = normalised_score(dataset.environment or "", whole)
@@ -63,6 +60,27 @@ def facts(dataset: Dataset) -> dict[str, str]:
     )
     lines["checksum"] = dataset.checksum
     return lines
+
+
+def _dropped(dataset: Dataset) -> dict[str, str]:
+    if not dataset.dropped_rows:
+        return {}
+    alone = dataset.dropped_trajectories
+    vanished = f", {alone:,} of them a whole trajectory" if alone else ""
+    return {"dropped": f"{dataset.dropped_rows:,} recorded rows without a next observation{vanished}"}
+
+
+def _trajectory_facts(dataset: Dataset) -> dict[str, str]:
+    complete = dataset.returns().complete
+    lengths = dataset.trajectories[:, 1] - dataset.trajectories[:, 0]
+    partial = len(complete) - int(complete.sum())
+    inside = int((dataset.terminals & dataset.followed()).sum())
+    within = f" ({inside:,} inside a trajectory)" if inside else ""
+    return {
+        "trajectories": f"{len(complete):,}: {int(complete.sum()):,} complete, {partial:,} partial",
+        "trajectory length": f"{lengths.mean():.1f} on average, {lengths.min()} to {lengths.max()}",
+        "marks": f"{int(dataset.terminals.sum()):,} terminals{within}, {int(dataset.timeouts.sum()):,} timeouts",
+    }
 
 
 def saturation(dataset: Dataset) -> float:
