@@ -89,12 +89,12 @@ def choose(asked: Arguments) -> None:
             setting = (run.config.beta, run.config.bc_decay)
             rows.writerows((run.dataset, *setting, run.seed, t, f"{s:.4f}") for t, s in zip(steps, scores, strict=True))
     found = choices(folder / TABLE)
-    request = experiment.about["request"]
+    request = experiment.spec.to_json()
     about = {
         "what": "SCORE, normalised scores in percent; chosen by the mean over seeds and the last quarter of training",
         "choices": {dataset: setting._asdict() for dataset, setting in found.items()},
         "request": request | {"datasets": [Path(each).name for each in request["datasets"]]},
-        "provenance": experiment.about["provenance"],
+        "provenance": experiment.record.provenance,
     }
     (folder / "grid.json").write_text(json.dumps(about, indent=1) + "\n")
     for dataset, setting in found.items():

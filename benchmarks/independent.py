@@ -23,7 +23,7 @@ from rich.progress import track
 import score_rl
 from score_rl.data.dataset import Dataset
 from score_rl.rollout.episodes import episode_generators, judge
-from score_rl.store.folder import provenance
+from score_rl.store.provenance import provenance
 
 METHOD = "td3-bc"
 VALUED = 10_000  # rows that Q is averaged over

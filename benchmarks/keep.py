@@ -29,15 +29,15 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100, reached: int
     """
     metrics = experiment.metrics
     results: dict[str, Any] = {}
-    for dataset, about in experiment.about["datasets"].items():
+    for dataset, about in experiment.record.datasets.items():
         runs = [run for run in experiment if run.dataset == dataset]
-        ended = [run for run in runs if run.status["state"] != "diverged"]
+        ended = [run for run in runs if run.status.state != "diverged"]
         last = [_score(metrics.of(run.id).curve("evaluation/score"), reached) for run in ended]
         results[dataset] = {
-            "config": next(run["config"] for run in experiment.about["runs"] if run["dataset"] == dataset),
-            "behaviour_score": about["behaviour_score"],
-            "rows": about["rows"],
-            "checksum": about["checksum"],
+            "config": runs[0].record.config,
+            "behaviour_score": about.behaviour_score,
+            "rows": about.rows,
+            "checksum": about.checksum,
             "seeds": [run.seed for run in runs],
             "diverged": [run.seed for run in runs if run not in ended],
             "last_policies": last,
@@ -52,15 +52,15 @@ def summarise(experiment: score_rl.Experiment, episodes: int = 100, reached: int
                 f"last_policies_{episodes}_episodes": fresh,
                 f"mean_{episodes}_episodes": float(np.mean(fresh)) if fresh else None,
             }
-    request = experiment.about["request"]
+    request = experiment.spec.to_json()
     shown = request | {"datasets": [Path(name).name for name in request["datasets"]]}
     if reached is not None:
         shown |= {"steps": reached, "steps_asked_for": request["steps"]}
     return {
         "request": shown,
-        "config": experiment.about["runs"][0]["config"],
+        "config": experiment[0].record.config,
         "results": results,
-        "provenance": experiment.about["provenance"],
+        "provenance": experiment.record.provenance,
     }
 
 

@@ -176,7 +176,7 @@ def keep_what_was_reached(asked: Arguments, job: str) -> None:
     """Until it goes on, an interrupted job is a shorter one: all runs up to where each of them was judged."""
     experiment = score_rl.load(asked.out / spelled(job))
     metrics = experiment.metrics
-    running = [run for run in experiment if run.status.get("state") != "diverged"]
+    running = [run for run in experiment if run.status.state != "diverged"]
     judged = [metrics.of(run.id).curve("evaluation/score")[0] for run in running]
     reached = min((int(steps[-1]) if len(steps) else 0 for steps in judged), default=0)
     if reached:
@@ -192,7 +192,7 @@ def kept(
     reached: int | None = None,
 ) -> dict[str, Any]:
     method = experiment[0].algorithm
-    cells = paper_cells(method.name, experiment.about["datasets"])
+    cells = paper_cells(method.name, experiment.record.datasets)
     summary = summarise(experiment, episodes, reached) | {
         "what": f"{method.title}, last policy, normalised score in percent",
         "paper": cells,

@@ -29,7 +29,9 @@ from score_rl.rollout.acting import FleetActor
 from score_rl.run.expansion import expand_runs
 from score_rl.run.launch import choose_precision
 from score_rl.run.training import FleetTrainer, Piece, StopRequest
-from score_rl.store.folder import Folder, MetricsWriter, Row
+from score_rl.store.folder import Folder
+from score_rl.store.metrics import MetricsWriter, Row
+from score_rl.store.records import ExperimentRecord, StatusRecord
 from score_rl.store.request import ExperimentSpec, default_log_every
 
 if TYPE_CHECKING:
@@ -192,11 +194,11 @@ def _runs(
 def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: float | None = None) -> dict[str, Any]:
     """A real training in a folder of its own; compiled before the clock starts."""
     place = Path(tempfile.mkdtemp(prefix="score-speed-"))
-    folder, stop = Folder.create(place / "run", {"request": spec.to_json(), "runs": []}), StopRequest()
-    writer = MetricsWriter(folder)
+    folder, stop = Folder.create(place / "run", ExperimentRecord(spec, {}, {}, ())), StopRequest()
+    writer = MetricsWriter(folder.path)
     timer = threading.Timer(stop_after or 0.0, lambda: setattr(stop, "asked", True))
     try:
-        status: dict[str, Any] = {"runs": {}}
+        status = StatusRecord()
         trainer = TimedTrainer(number, fleet, spec, folder, writer, status, Console(stderr=True), stop, quiet=True)
         trainer.program.compile(spec.log_every)
         policies = jax.device_get(trainer.program.policies(trainer.program.init()))

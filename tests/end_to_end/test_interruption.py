@@ -76,14 +76,14 @@ def test_a_finished_experiment_can_be_made_longer(score, tmp_path, undisturbed):
         refused = score("train", "--resume", "out", "--steps", steps)
         assert refused.code == 2
         assert says in refused.err
-    assert [run.status["state"] for run in score_rl.load(tmp_path / "out")] == ["finished"] * 2
+    assert [run.status.state for run in score_rl.load(tmp_path / "out")] == ["finished"] * 2
     longer = score("train", "--resume", "out", "--steps", "60")
     assert longer.code == 0, longer.err
     assert longer.out.count("finished") == 2
     assert_same_result(tmp_path / "out", undisturbed)
-    about = score_rl.load(tmp_path / "out").about
-    assert about["request"] == score_rl.load(undisturbed).about["request"]
-    assert about["provenance"]["longer"]["40 to 60 updates"]["versions"]["jax"]
+    record = score_rl.load(tmp_path / "out").record
+    assert record.request == score_rl.load(undisturbed).record.request
+    assert record.provenance["longer"]["40 to 60 updates"]["versions"]["jax"]
     (run, _) = gather([tmp_path / "out"])
     assert (run.status, run.step, run.steps) == ("finished", 60, 60)
     before = (tmp_path / "out" / "experiment.json").read_text()
@@ -108,7 +108,7 @@ def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path, monkeyp
     (run,) = gather([tmp_path / "out"])
     assert (run.status, run.step, run.steps) == ("interrupted", 30, 60)
     resumed = score_rl.resume(tmp_path / "out", quiet=True, tensorboard=False)
-    assert (resumed.run.status["state"], resumed.run.step) == ("finished", 60)
+    assert (resumed.run.status.state, resumed.run.step) == ("finished", 60)
 
 
 def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, undisturbed):
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, un
     assert process.returncode == 130
     assert "Traceback" not in err
     assert "--resume" in err
-    assert score_rl.load(tmp_path / "out").folder.status()["state"] == "interrupted"
+    assert score_rl.load(tmp_path / "out").folder.status().state == "interrupted"
     step = score_rl.load(tmp_path / "out")[0].step
     assert 0 < step < 20_000
     assert f"stopped at update {step:,}" in err

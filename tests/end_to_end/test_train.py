@@ -1,6 +1,5 @@
 """From recorded data to a judged policy, through the real command."""
 
-import json
 import shutil
 import warnings
 from datetime import datetime
@@ -12,6 +11,7 @@ import score_rl
 from score_rl.errors import InputError
 from score_rl.run import launch
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
+from score_rl.store.records import RunStatus
 from score_rl.store.request import ExperimentSpec
 from tests.data.recordings import plant, write
 from tests.end_to_end.conftest import SMALL
@@ -30,12 +30,12 @@ def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score, t
     assert "behaviour policy" in done.out
     assert "Run folder: out" in done.out
     assert done.out.count("finished") == 8
-    about = json.loads((tmp_path / "out" / "experiment.json").read_text())
-    assert len(about["runs"]) == 8
-    assert {run["fleet"] for run in about["runs"]} == {0}, "equal shapes must train as one fleet"
-    assert about["provenance"]["versions"]["jax"]
-    assert all(len(data["checksum"]) == 64 for data in about["datasets"].values())
-    assert about["datasets"]["replica:hopper-medium"]["behaviour_score"] > 20
+    record = score_rl.load(tmp_path / "out").record
+    assert len(record.runs) == 8
+    assert {run.fleet for run in record.runs} == {0}, "equal shapes must train as one fleet"
+    assert record.provenance["versions"]["jax"]
+    assert all(len(data.checksum) == 64 for data in record.datasets.values())
+    assert record.datasets["replica:hopper-medium"].behaviour_score > 20
 
     experiment = score_rl.load(tmp_path / "out")
     run = experiment["replica-hopper-medium_beta=0.5_seed=1"]
@@ -139,9 +139,9 @@ def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path):
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, "--config.critics", 2, 3)
     assert done.code == 0, done.err
     experiment = score_rl.load(tmp_path / "out")
-    assert [run.about["fleet"] for run in experiment] == [0, 1]
+    assert [run.record.fleet for run in experiment] == [0, 1]
     assert [run.state.critics.weights[0].shape[0] for run in experiment] == [2, 3]
-    assert all(run.status == {"state": "finished", "step": 60} for run in experiment)
+    assert all(run.status == RunStatus("finished", 60) for run in experiment)
 
 
 def test_actions_with_other_bounds_are_scaled_in_and_out(score, tmp_path, monkeypatch):
@@ -188,8 +188,8 @@ def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path):
     assert done.code == 0, done.err
     assert "diverged" in done.err
     healthy, broken = score_rl.load(tmp_path / "out")
-    assert healthy.status["state"] == "finished"
-    assert broken.status["state"] == "diverged"
+    assert healthy.status.state == "finished"
+    assert broken.status.state == "diverged"
     assert np.isfinite(healthy.metrics.last("evaluation/return"))
     assert all(np.isfinite(row.value) for row in broken.metrics)
     assert score("evaluate", "out").out.count("diverged") == 1
@@ -200,8 +200,8 @@ def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_pa
                  "--config.critic-learning-rate", "3e-4", "1e3")  # fmt: skip
     assert done.code == 0, done.err
     sound, doubtful = score_rl.load(tmp_path / "out")
-    assert "doubt" not in sound.status
-    assert "rewards add up to" in doubtful.status["doubt"]
+    assert sound.status.warning is None
+    assert "rewards add up to" in doubtful.status.warning
     with pytest.warns(UserWarning, match="do not trust the policy"):
         doubtful.policy(np.zeros(11))
     with warnings.catch_warnings():

@@ -110,7 +110,7 @@ def states(experiment):
 @pytest.mark.slow
 def test_results_do_not_depend_on_the_split_and_resume_keeps_it(tmp_path, monkeypatch):
     whole = score_rl.train("replica:hopper-medium", out=tmp_path / "whole", **OPTIONS)
-    assert {run.about["fleet"] for run in whole} == {0}
+    assert {run.record.fleet for run in whole} == {0}
     limit = limit_for(2)
 
     class Impatient(training.StopRequest):
@@ -125,8 +125,8 @@ def test_results_do_not_depend_on_the_split_and_resume_keeps_it(tmp_path, monkey
                 "replica:hopper-medium", out=tmp_path / "parts", memory_limit=limit, checkpoint_minutes=0, **OPTIONS
             )
     resumed = score_rl.resume(tmp_path / "parts", quiet=True, tensorboard=False)
-    assert [(run.about["fleet"], run.about["place"]) for run in resumed] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
-    assert {run.status["state"] for run in resumed} == {"finished"}
+    assert [(run.record.fleet, run.record.position) for run in resumed] == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+    assert {run.status.state for run in resumed} == {"finished"}
     expected, found = states(whole), states(resumed)
     for name, leaves in expected.items():
         for mine, other in zip(leaves, found[name], strict=True):

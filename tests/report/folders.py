@@ -4,7 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from score_rl.store.folder import Folder, MetricsWriter, Row
+from score_rl.store.folder import Folder
+from score_rl.store.metrics import MetricsWriter, Row
+from score_rl.store.records import DatasetRecord, ExperimentRecord, RunRecord, RunStatus, StatusRecord
+from score_rl.store.request import ExperimentSpec
 
 PROVENANCE = {
     "code": "0123456789abcdef",
@@ -33,22 +36,17 @@ def write_experiment(
 ) -> Path:
     """One run for each setting and seed; the scores of a later setting are 10 higher than of the one before."""
     name = dataset.replace(":", "-").replace("/", "-")
-    runs: list[dict[str, Any]] = []
+    runs: list[RunRecord] = []
     measured: list[Row] = []
-    status: dict[str, Any] = {"state": state, "runs": {}} | ({"error": error} if error else {})
+    status = StatusRecord(state, error)
     for number, setting in enumerate(settings):
         for seed, values in scores.items():
             label = "_".join([name, *(f"{k}={v}" for k, v in setting.items()), f"seed={seed}"])
-            runs.append(
-                {
-                    "id": label, "algorithm": algorithm, "dataset": dataset, "checksum": "c" * 64,
-                    "environment": environment, "observation_dim": 11, "action_dim": 3, "seed": seed,
-                    "config": {"beta": 0.2, "hidden": [16, 16], **setting}, "fleet": 0, "place": len(runs),
-                }
-            )  # fmt: skip
+            config = {"beta": 0.2, "hidden": [16, 16], **setting}
+            runs.append(RunRecord(label, algorithm, dataset, "c" * 64, environment, 11, 3, seed, config, 0, len(runs)))
             run_state = (states or {}).get(seed, "finished")
             if run_state != "waiting":
-                status["runs"][label] = {"state": run_state, "step": 10 * len(values)}
+                status.runs[label] = RunStatus(run_state, 10 * len(values))
             for place, value in enumerate(values):
                 step = 10 * (place + 1)
                 measured += [
@@ -57,21 +55,13 @@ def write_experiment(
                 ]
                 if environment is not None:
                     measured.append(Row(label, step, metric, value + 10 * number))
-    about = {
-        "request": {
-            "algorithm": algorithm, "datasets": [dataset], "seeds": list(scores), "settings": {}, "steps": steps,
-            "eval_every": 10, "eval_episodes": 2, "log_every": 10, "transitions": rows, "data_seed": 0,
-            "environment": None, "action_bounds": None, "physics": "d4rl", "checkpoint_minutes": 1.0,
-        },
-        "provenance": PROVENANCE,
-        "datasets": {dataset: {"checksum": "c" * 64, "rows": rows, "environment": environment, "episodes": 10,
-                               "behaviour_return": 1000.0, "behaviour_return_std": 10.0, "behaviour_score": 40.0,
-                               "behaviour_score_std": 1.0, "source": {"kind": "replica"}}},
-        "runs": runs,
-    }  # fmt: skip
-    folder = Folder.create(path, about)
+    request = ExperimentSpec(
+        algorithm, (dataset,), tuple(scores), {}, steps, eval_every=10, eval_episodes=2, log_every=10, transitions=rows
+    )
+    data = DatasetRecord("c" * 64, rows, 10, environment, {"kind": "replica"}, 1000.0, 10.0, 40.0, 1.0)
+    folder = Folder.create(path, ExperimentRecord(request, PROVENANCE, {dataset: data}, tuple(runs)))
     folder.write_status(status)
-    writer = MetricsWriter(folder, tensorboard=False)
+    writer = MetricsWriter(path, tensorboard=False)
     writer.write(measured)
     writer.close()
     return path

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from score_rl.run.expansion import expand_runs
+from score_rl.store.fields import Fields
 from score_rl.store.request import ExperimentSpec, default_eval_every, default_log_every
 from tests.run.conftest import recording
 
@@ -21,8 +23,13 @@ SPEC = ExperimentSpec(
 )  # fmt: skip
 
 
+def stored(values):
+    """As it is read from a file."""
+    return Fields(json.loads(json.dumps(values)), Path("experiment.json"))
+
+
 def test_a_spec_survives_its_json():
-    assert ExperimentSpec.from_json(json.loads(json.dumps(SPEC.to_json()))) == SPEC
+    assert ExperimentSpec.from_json(stored(SPEC.to_json())) == SPEC
 
 
 def test_runs_are_the_product_and_have_their_own_names():
@@ -38,7 +45,7 @@ def test_variants_go_over_the_product_and_name_their_runs():
     spec = dataclasses.replace(
         SPEC, seeds=(0,), settings={"alpha": (1.0, 2.0)}, variants=({}, {"beta": 0.0}, {"alpha": 3.0, "hidden": (4, 4)})
     )
-    assert ExperimentSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert ExperimentSpec.from_json(stored(spec.to_json())) == spec
     spec = dataclasses.replace(spec, settings={"critics": (3,)})
     runs = expand_runs(spec, get_algorithm("score"), [recording()])
     assert [run.id for run in runs] == ["noise_seed=0", "noise_beta=0.0_seed=0", "noise_alpha=3.0_hidden=4x4_seed=0"]
@@ -51,9 +58,9 @@ def test_variants_go_over_the_product_and_name_their_runs():
 
 
 def test_what_was_stored_before_there_were_variants_still_opens():
-    stored = SPEC.to_json()
-    del stored["variants"]
-    assert ExperimentSpec.from_json(stored) == SPEC
+    values = SPEC.to_json()
+    del values["variants"]
+    assert ExperimentSpec.from_json(stored(values)) == SPEC
 
 
 @pytest.mark.parametrize(

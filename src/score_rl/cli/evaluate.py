@@ -45,7 +45,7 @@ def evaluate_command(arguments: Sequence[str]) -> int:
         table.add_column(heading, overflow="fold")
     for heading in ("return", "normalised score", "episode length"):
         table.add_column(heading, justify="right")
-    sound = [run for run in runs if run.status["state"] != "diverged"]
+    sound = [run for run in runs if run.status.state != "diverged"]
     found: dict[str, dict[str, float]] = {}
     with row_progress("judging runs", len(sound), shown=bool(sound)) as advance:
         judged = experiment.evaluate_runs(asked.episodes, runs=sound, physics=asked.physics, seed=asked.seed)

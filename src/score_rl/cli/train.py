@@ -143,11 +143,11 @@ def results_table(experiment: Any) -> Table:
     for heading in ("behaviour policy", "learned policy", "state"):
         table.add_column(heading, justify="right")
     for run in experiment:
-        data = experiment.about["datasets"][run.dataset]
+        data = experiment.record.datasets[run.dataset].to_json()
         behaviour = plus_minus(data.get(f"behaviour_{key}"), data.get(f"behaviour_{key}_std"))
         mine = metrics.of(run.id)
         learned = plus_minus(mine.last(f"evaluation/{key}"), mine.last(f"evaluation/{key}_std"))
         status = run.status
-        state = status["state"] + (", doubtful" if "doubt" in status else "")
-        table.add_row(escape(run.id), f"{status['step']:,}", behaviour, learned, state)
+        state = status.state + (", doubtful" if status.warning is not None else "")
+        table.add_row(escape(run.id), f"{status.step:,}", behaviour, learned, state)
     return table

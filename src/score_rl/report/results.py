@@ -18,6 +18,7 @@ from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError
 from score_rl.store.folder import Folder
 from score_rl.store.lock import is_held
+from score_rl.store.records import RunStatus
 
 SCORE, RETURN, UNCERTAINTY, SPEED = (
     "evaluation/score",
@@ -148,55 +149,56 @@ def _short(value: Any) -> str:
 def read_experiment(path: Path) -> list[RunResult]:
     """The runs of an experiment's folder, also while it trains."""
     folder = Folder.open(path)
-    about = folder.experiment()
+    record = folder.experiment()
     try:
         status = folder.status()
         curves = curves_of((row.run, row.name, row.step, row.value) for row in folder.metrics())
     except ValueError as error:
         raise InputError(f"{path} cannot be read ({error}); restore it, or leave it out.") from error
-    request, state = about["request"], status.get("state", "started")
-    judged = request.get("environment")
+    request = record.request.to_json()
+    datasets = {name: dataset.to_json() for name, dataset in record.datasets.items()}
+    judged = record.request.environment
     files = (path / "experiment.json", folder.metrics_path, path / "status.json")
     updated = max(file.stat().st_mtime for file in files if file.exists())
     held = is_held(path)
     silent = time.time() - updated > _patience(request, curves) if held is None else not held
     results = []
-    for run in about["runs"]:
-        entry = status.get("runs", {}).get(run["id"])
-        environment = None if judged == "none" else judged or run["environment"]
-        mine = curves.get(run["id"], {})
-        stands = _status(state, entry)
+    for run in record.runs:
+        entry = status.runs.get(run.id)
+        environment = None if judged == "none" else judged or run.environment
+        mine = curves.get(run.id, {})
+        stands = _status(status.state, entry)
         results.append(
             RunResult(
                 folder=path,
-                name=run["id"],
-                algorithm=run["algorithm"],
-                dataset=run["dataset"],
+                name=run.id,
+                algorithm=run.algorithm,
+                dataset=run.dataset,
                 environment=environment,
-                task=task_of(environment or run["environment"] or run["dataset"]),
-                seed=run["seed"],
-                config=run["config"],
+                task=task_of(environment or run.environment or run.dataset),
+                seed=run.seed,
+                config=run.config,
                 status="silent" if silent and stands in GOING else stands,
-                step=max(entry["step"] if entry else 0, _measured_to(mine)),
-                steps=request["steps"],
+                step=max(entry.step if entry else 0, _measured_to(mine)),
+                steps=record.request.steps,
                 curves=mine,
-                data=about["datasets"].get(run["dataset"], {}),
+                data=datasets.get(run.dataset, {}),
                 request=request,
-                provenance=about.get("provenance", {}),
-                created=about.get("created"),
+                provenance=record.provenance,
+                created=record.created,
                 updated=updated,
-                error=status.get("error") if state == "failed" else None,
-                doubt=entry.get("doubt") if entry else None,
-                fleet=run["fleet"],
+                error=status.error if status.state == "failed" else None,
+                doubt=entry.warning if entry else None,
+                fleet=run.fleet,
             )
         )
     return results
 
 
-def _status(experiment: str, run: Mapping[str, Any] | None) -> str:
+def _status(experiment: str, run: RunStatus | None) -> str:
     """How a run stands, from how it and its experiment stand."""
-    if run is not None and run["state"] in (FINISHED, "diverged"):
-        return run["state"]
+    if run is not None and run.state in (FINISHED, "diverged"):
+        return run.state
     if experiment in ("failed", "interrupted"):
         return experiment
     if experiment == FINISHED:

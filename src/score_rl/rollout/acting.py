@@ -21,7 +21,7 @@ from score_rl.rollout import processes
 from score_rl.rollout.episodes import Judgement, episode_generators, episode_seeds, judge_in_groups
 from score_rl.rollout.instructions import Instructions, NotPortable, write_down
 from score_rl.rollout.processes import Judges, Question
-from score_rl.store.folder import Row
+from score_rl.store.metrics import Row
 from score_rl.store.request import ExperimentSpec
 
 COSTLY = 3e7  # operations for one action above which it is chosen on the training device; a plain actor needs 3e5

@@ -22,7 +22,7 @@ RUNS_AT_ONCE = 8  # asked for together, so that processes done with one begin th
 
 
 def environment_of(run: "TrainedRun") -> str:
-    environment = run.experiment.spec.environment or run.about["environment"]
+    environment = run.experiment.spec.environment or run.record.environment
     if environment in (None, "none"):
         raise InputError(
             f"{run.id} was trained without an environment, so there is nothing to act in; train it with --environment, "
@@ -44,7 +44,7 @@ def judge_runs(
 
 def _seeds(run: "TrainedRun", episodes: int, seed: int) -> list[list[int]]:
     """Other episodes than those of training, whose seed is 0."""
-    identity = run_identity(run.about["algorithm"], run.about["checksum"], run.seed)
+    identity = run_identity(run.record.algorithm, run.record.checksum, run.seed)
     return episode_seeds(identity, run.step, episodes, seed + 1)
 
 
@@ -85,7 +85,7 @@ def _by_processes(
             config, treatment, policy = jax.tree.unflatten(structure, shapes)
             try:
                 judges = Judges(
-                    write_down_acting(run.algorithm, config, treatment, policy, run.about["observation_dim"]), place
+                    write_down_acting(run.algorithm, config, treatment, policy, run.record.observation_dim), place
                 )
             except NotPortable:
                 known[key] = None

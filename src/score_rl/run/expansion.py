@@ -11,6 +11,7 @@ from score_rl.algorithms.settings import make_config
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.envs.tasks import task_of
+from score_rl.store.records import RunRecord
 from score_rl.store.request import ExperimentSpec, label, short
 
 
@@ -42,6 +43,23 @@ def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[D
 def preset_of(algorithm: Algorithm, dataset: Dataset) -> dict[str, Any]:
     """What the algorithm's authors set for these data."""
     return preset(algorithm.name, dataset.name, task_of(dataset.environment or ""))
+
+
+def run_record(run: Run, fleet: int, position: int) -> RunRecord:
+    """What is stored of a run."""
+    return RunRecord(
+        id=run.id,
+        algorithm=run.algorithm.name,
+        dataset=run.dataset.name,
+        checksum=run.dataset.checksum,
+        environment=run.dataset.environment,
+        observation_dim=run.dataset.observation_dim,
+        action_dim=run.dataset.action_dim,
+        seed=run.seed,
+        config=config_json(run.config),
+        fleet=fleet,
+        position=position,
+    )
 
 
 def config_json(config: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """An experiment as Python sees it: open one, and use what came out."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,37 +21,36 @@ from score_rl.rollout.acting import acting, host_device
 from score_rl.rollout.episodes import Judgement
 from score_rl.rollout.judging import judge_runs
 from score_rl.store.checkpoints import DamagedError, checkpoints, from_arrays, load_checkpoint
-from score_rl.store.folder import Folder, MetricsTable
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.folder import Folder
+from score_rl.store.metrics import MetricsTable
+from score_rl.store.records import RunRecord, RunStatus
 
 
 class TrainedRun:
     """One run of an experiment: its policy, its uncertainty, what was measured."""
 
-    def __init__(self, experiment: "Experiment", about: Mapping[str, Any]) -> None:
-        self.experiment, self.about = experiment, about
-        self.id: str = about["id"]
-        self.dataset: str = about["dataset"]
-        self.seed: int = about["seed"]
+    def __init__(self, experiment: "Experiment", record: RunRecord) -> None:
+        self.experiment, self.record = experiment, record
+        self.id, self.dataset, self.seed = record.id, record.dataset, record.seed
 
     def __repr__(self) -> str:
         try:
-            where = f"{self.status['state']} at update {self.status['step']:,}"
+            where = f"{self.status.state} at update {self.status.step:,}"
         except (InputError, OSError):  # a repr must not raise
             where = "state unknown"
         return f"<run {self.id}: {where}>"
 
     @cached_property
     def algorithm(self) -> Algorithm:
-        return get_algorithm(self.about["algorithm"])
+        return get_algorithm(self.record.algorithm)
 
     @cached_property
     def config(self) -> Any:
-        return make_config(self.algorithm, self.about["config"])
+        return make_config(self.algorithm, self.record.config)
 
     @property
-    def status(self) -> dict[str, Any]:
-        return self.experiment.folder.status()["runs"].get(self.id, {"state": "not started", "step": 0})
+    def status(self) -> RunStatus:
+        return self.experiment.folder.status().of(self.id)
 
     @property
     def metrics(self) -> MetricsTable:
@@ -97,17 +96,17 @@ class TrainedRun:
     def _warn(self) -> None:
         """That training itself has found something wrong with this policy."""
         status = self.status
-        if status["state"] == "diverged":
+        if status.state == "diverged":
             warnings.warn(f"{self.id} diverged: do not trust its policy.", stacklevel=5)
-        elif "doubt" in status:
-            warnings.warn(f"{self.id}: {status['doubt']}", stacklevel=5)
+        elif status.warning is not None:
+            warnings.warn(f"{self.id}: {status.warning}", stacklevel=5)
 
     def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
         """The learned action for one observation or a batch of them, columns and units as in the data.
 
         NaN and infinite observations are refused: a policy would answer them with anything.
         """
-        batch, single = _as_batch("observation", observation, self.about["observation_dim"])
+        batch, single = _as_batch("observation", observation, self.record.observation_dim)
         actions = np.asarray(self._act(batch))
         return actions[0] if single else actions
 
@@ -118,8 +117,8 @@ class TrainedRun:
 
         It has no scale of its own: compare it with what recorded pairs have.
         """
-        observations, single = _as_batch("observation", observation, self.about["observation_dim"])
-        actions, _ = _as_batch("action", action, self.about["action_dim"])
+        observations, single = _as_batch("observation", observation, self.record.observation_dim)
+        actions, _ = _as_batch("action", action, self.record.action_dim)
         if len(observations) != len(actions):
             raise InputError(f"{len(observations)} observations and {len(actions)} actions: give as many of each.")
         self._refuse_impossible(actions)
@@ -165,9 +164,9 @@ class Experiment(Sequence[TrainedRun]):
 
     def __init__(self, path: Path | str) -> None:
         self.folder = Folder.open(Path(path))
-        self.about = self.folder.experiment()
-        self.spec = ExperimentSpec.from_json(self.about["request"])
-        self.runs = [TrainedRun(self, run) for run in self.about["runs"]]
+        self.record = self.folder.experiment()
+        self.spec = self.record.request
+        self.runs = [TrainedRun(self, run) for run in self.record.runs]
         self._fleets: dict[int, tuple[int, dict[str, np.ndarray], dict[str, Any]]] = {}
 
     def __len__(self) -> int:
@@ -186,7 +185,7 @@ class Experiment(Sequence[TrainedRun]):
 
     def __repr__(self) -> str:
         try:
-            state = self.folder.status()["state"]
+            state = self.folder.status().state
         except (InputError, OSError):  # a repr must not raise
             state = "state unknown"
         return f"<experiment {self.folder.path}: {len(self)} runs, {state}>"
@@ -231,14 +230,14 @@ class Experiment(Sequence[TrainedRun]):
 
     def load(self, run: TrainedRun) -> tuple[int, Any, Treatment]:
         """Step, state and treatment of a run, from the newest whole checkpoint of its fleet."""
-        number, place = run.about["fleet"], run.about["place"]
+        number, position = run.record.fleet, run.record.position
         if number not in self._fleets:
             self._fleets[number] = _newest(self.folder.fleet(number))
         step, arrays, _ = self._fleets[number]
-        mine = {name: array[place] for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
+        mine = {name: array[position] for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
         shapes = jax.eval_shape(
             lambda: run.algorithm.init(
-                run.config, Shapes(run.about["observation_dim"], run.about["action_dim"]), jax.random.key(0)
+                run.config, Shapes(run.record.observation_dim, run.record.action_dim), jax.random.key(0)
             )
         )
         state = {name.removeprefix("state."): a for name, a in mine.items() if name.startswith("state.")}

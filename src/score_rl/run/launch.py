@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,19 +21,22 @@ from score_rl.engine.runs import Run, group_fleets
 from score_rl.errors import InputError, Stopped, as_read, refuse_unwritable
 from score_rl.nets.precision import PRECISIONS, Precision
 from score_rl.run.compiled_programs import keep_compiled_programs
-from score_rl.run.expansion import config_json, expand_runs
+from score_rl.run.expansion import expand_runs, run_record
 from score_rl.run.experiment import Experiment
 from score_rl.run.sources import (
     dataset_names,
-    describe_for_storage,
+    dataset_record,
     found_again,
     load_datasets,
     say_doubts,
     say_presets,
     say_schedules,
 )
-from score_rl.store.folder import Folder, MetricsWriter, provenance
+from score_rl.store.folder import Folder
 from score_rl.store.lock import held
+from score_rl.store.metrics import MetricsWriter
+from score_rl.store.provenance import provenance
+from score_rl.store.records import ExperimentRecord
 from score_rl.store.request import ExperimentSpec, check_counts, default_eval_every, default_log_every
 
 DEFAULT_DATASET = "replica:halfcheetah-medium"
@@ -114,30 +116,15 @@ def train(
         say_schedules(runs, steps, console)
     fleets = _fit_into_memory(group_fleets(runs), spec, memory_limit, console, quiet)
     where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
-    about = {
-        "request": spec.to_json(),
-        "began_in": str(Path.cwd()),
-        "provenance": provenance(),
-        "datasets": {d.name: describe_for_storage(d) for d in datasets},
-        "runs": [
-            {
-                "id": run.id,
-                "algorithm": chosen.name,
-                "dataset": run.dataset.name,
-                "checksum": run.dataset.checksum,
-                "environment": run.dataset.environment,
-                "observation_dim": run.dataset.observation_dim,
-                "action_dim": run.dataset.action_dim,
-                "seed": run.seed,
-                "config": config_json(run.config),
-                "fleet": where[run.id][0],
-                "place": where[run.id][1],
-            }
-            for run in runs
-        ],
-    }
-    json.dumps(about["request"])  # refuse what cannot be stored before anything is written
-    folder = Folder.create(path, about)
+    record = ExperimentRecord(
+        request=spec,
+        provenance=provenance(),
+        datasets={dataset.name: dataset_record(dataset) for dataset in datasets},
+        runs=tuple(run_record(run, *where[run.id]) for run in runs),
+        began_in=str(Path.cwd()),
+    )
+    spec.to_json()  # refuse what cannot be stored before anything is written
+    folder = Folder.create(path, record)
     _train_fleets(spec, fleets, folder, console, tensorboard=tensorboard, quiet=quiet)
     return Experiment(path)
 
@@ -152,15 +139,15 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     spec, console = experiment.spec, Console(stderr=True)
     if steps is not None:
         spec = _longer(experiment, steps)
-    began_in = experiment.about.get("began_in")
-    found = tuple(found_again(name, began_in) for name in spec.datasets)
+    found = tuple(found_again(name, experiment.record.began_in) for name in spec.datasets)
     datasets = load_datasets(dataclasses.replace(spec, datasets=found), quiet)
     for dataset in datasets:
-        stored = experiment.about["datasets"].get(dataset.name, {}).get("checksum")
-        if stored != dataset.checksum:
+        stored = experiment.record.datasets.get(dataset.name)
+        checksum = None if stored is None else stored.checksum
+        if checksum != dataset.checksum:
             raise InputError(
                 f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
-                f"then {str(stored)[:12]}); restore that file, or start a new experiment."
+                f"then {str(checksum)[:12]}); restore that file, or start a new experiment."
             )
     runs = expand_runs(spec, get_algorithm(spec.algorithm), datasets)
     fleets = _stored_fleets(experiment, runs)
@@ -186,17 +173,18 @@ def _longer(experiment: Experiment, steps: int) -> ExperimentSpec:
 
 def _store_longer(experiment: Experiment, spec: ExperimentSpec) -> None:
     """The longer request, with the code, libraries and machine that go on from here."""
-    folder, about = experiment.folder, experiment.about
+    folder, record = experiment.folder, experiment.record
     with held(folder.path):
-        status = folder.status() | {"state": "interrupted"}
-        for entry in status["runs"].values():
-            if entry["state"] == "finished":
-                entry["state"] = "training"
+        status = folder.status()
+        status.state = "interrupted"
+        for entry in status.runs.values():
+            if entry.state == "finished":
+                entry.state = "training"
         folder.write_status(status)
         longer = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **provenance()}
-        earlier = about["provenance"].get("longer", {})
+        earlier = record.provenance.get("longer", {})
         stamp = {"longer": {**earlier, f"{experiment.spec.steps} to {spec.steps} updates": longer}}
-        folder.write_experiment({**about, "request": spec.to_json(), "provenance": about["provenance"] | stamp})
+        folder.write_experiment(dataclasses.replace(record, request=spec, provenance={**record.provenance, **stamp}))
 
 
 def _fit_into_memory(
@@ -230,7 +218,7 @@ def _fit_into_memory(
 def _stored_fleets(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:
     """The fleets as they were formed: their checkpoints are, whatever memory this machine has."""
     fleets: dict[int, list[Run]] = {}
-    where = {about["id"]: (about["fleet"], about["place"]) for about in experiment.about["runs"]}
+    where = {run.id: (run.fleet, run.position) for run in experiment.record.runs}
     for run in sorted(runs, key=lambda run: where[run.id]):
         fleets.setdefault(where[run.id][0], []).append(run)
     return list(fleets.values())
@@ -249,19 +237,20 @@ def _train_fleets(
 
     keep_compiled_programs()
     with held(folder.path):
-        status = folder.status() | {"state": "running"}
-        writer = MetricsWriter(folder, tensorboard)
+        status = folder.status()
+        status.state, status.error = "running", None
+        writer = MetricsWriter(folder.path, tensorboard)
         stop = StopRequest()
         try:
             with stop.listening(console):
                 for number, runs in enumerate(fleets):
                     FleetTrainer(number, runs, spec, folder, writer, status, console, stop, quiet=quiet).train()
-            status["state"] = "finished"
+            status.state = "finished"
         except (Stopped, KeyboardInterrupt):
-            status["state"] = "interrupted"
+            status.state = "interrupted"
             raise
         except BaseException as error:
-            status |= {"state": "failed", "error": str(error)}
+            status.state, status.error = "failed", str(error)
             raise
         finally:
             writer.close()

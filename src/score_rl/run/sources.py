@@ -14,6 +14,7 @@ from score_rl.engine.runs import Run
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError, as_read
 from score_rl.run.expansion import preset_of
+from score_rl.store.records import DatasetRecord
 from score_rl.store.request import ExperimentSpec
 
 NAMED = ("replica", "d4rl")  # data sets that have names; any other is a file
@@ -123,20 +124,19 @@ def say_schedules(runs: Sequence[Run], steps: int, console: Console) -> None:
         console.print(f"Note, {as_read(message)}", highlight=False, markup=False, soft_wrap=True)
 
 
-def describe_for_storage(dataset: Dataset) -> dict[str, Any]:
+def dataset_record(dataset: Dataset) -> DatasetRecord:
     """What a stored result says of its data, the behaviour policy's performance included."""
     returns, complete = dataset.returns()
     chosen = returns[complete] if complete.any() else returns
-    about: dict[str, Any] = {
-        "checksum": dataset.checksum,
-        "rows": len(dataset),
-        "episodes": len(dataset.trajectories),
-        "environment": dataset.environment,
-        "source": dict(dataset.source),
-        "behaviour_return": float(chosen.mean()),
-        "behaviour_return_std": float(chosen.std()),
-    }
     scores = normalised_score(dataset.environment, chosen) if dataset.environment else None
-    if scores is not None:
-        about |= {"behaviour_score": float(scores.mean()), "behaviour_score_std": float(scores.std())}
-    return about
+    return DatasetRecord(
+        checksum=dataset.checksum,
+        rows=len(dataset),
+        trajectories=len(dataset.trajectories),
+        environment=dataset.environment,
+        source=dict(dataset.source),
+        behaviour_return=float(chosen.mean()),
+        behaviour_return_std=float(chosen.std()),
+        behaviour_score=None if scores is None else float(scores.mean()),
+        behaviour_score_std=None if scores is None else float(scores.std()),
+    )

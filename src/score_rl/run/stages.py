@@ -39,7 +39,9 @@ from score_rl.store.checkpoints import (
     to_arrays,
     write_arrays,
 )
-from score_rl.store.folder import Folder, MetricsWriter, Row
+from score_rl.store.folder import Folder
+from score_rl.store.metrics import MetricsWriter, Row
+from score_rl.store.records import RunStatus, StatusRecord
 from score_rl.store.request import ExperimentSpec
 
 if TYPE_CHECKING:
@@ -91,7 +93,7 @@ class FleetStages:
         spec: ExperimentSpec,
         folder: Folder,
         writer: MetricsWriter,
-        status: dict[str, Any],
+        status: StatusRecord,
         console: Console,
         stop: "StopRequest",
         *,
@@ -143,7 +145,7 @@ class FleetStages:
             given,
         )
         for place, run in enumerate(runs):
-            if active[place] and self.status["runs"].get(run.id, {}).get("state") != "diverged":
+            if active[place] and self.status.of(run.id).state != "diverged":
                 self._keep(run, stage, jax.tree.map(lambda leaf, place=place: leaf[place], result))
         return self.program.put(result)
 
@@ -209,8 +211,8 @@ class FleetStages:
                 continue
             values = {name: float(column[place]) for name, column in metrics.items()}
             bad = [name for name, value in values.items() if not np.isfinite(value)]
-            if bad and self.status["runs"].get(run.id, {}).get("state") != "diverged":
-                self.status["runs"][run.id] = {"state": "diverged", "step": 0, "diverged_at": 0}
+            if bad and self.status.of(run.id).state != "diverged":
+                self.status.runs[run.id] = RunStatus("diverged", diverged_at=0)
                 progress.note(f"{run.id} diverged in its stage {stage.name!r} ({bad[0]} is not finite); others go on.")
             if bad:
                 continue

@@ -36,7 +36,9 @@ from score_rl.store.checkpoints import (
     save_checkpoint,
     to_arrays,
 )
-from score_rl.store.folder import Folder, MetricsWriter, Row
+from score_rl.store.folder import Folder
+from score_rl.store.metrics import MetricsWriter, Row
+from score_rl.store.records import RunStatus, StatusRecord
 from score_rl.store.request import ExperimentSpec
 
 PENDING_JUDGEMENTS = 2  # more would let training run away from its evaluation
@@ -107,7 +109,7 @@ class FleetTrainer:
         spec: ExperimentSpec,
         folder: Folder,
         writer: MetricsWriter,
-        status: dict[str, Any],
+        status: StatusRecord,
         console: Console,
         stop: StopRequest,
         *,
@@ -165,13 +167,12 @@ class FleetTrainer:
         self.writer.reopen()
         judged = {row.run for row in measured if row.step == step and row.name == "evaluation/return"}
         for run in self.runs:
-            entry = self.status["runs"].setdefault(run.id, {"state": "training", "step": 0})
-            if entry["state"] == "diverged" and entry["diverged_at"] > step:
-                entry.pop("diverged_at")
-                entry["state"] = "training"
-            if entry["state"] == "finished" and step < self.spec.steps:
-                entry["state"] = "training"
-            entry["step"] = step
+            entry = self.status.runs.setdefault(run.id, RunStatus("training"))
+            if entry.diverged_at is not None and entry.diverged_at > step:
+                entry.state, entry.diverged_at = "training", None
+            if entry.state == "finished" and step < self.spec.steps:
+                entry.state = "training"
+            entry.step = step
         self.folder.write_status(self.status)
         self._say_what_it_takes(step)
         title = f"fleet {self.number}" if self.number or len(self.runs) > 1 else self.runs[0].id
@@ -250,7 +251,7 @@ class FleetTrainer:
             self._finish(window)
         self._drain()
         for run in self._alive():
-            self.status["runs"][run]["state"] = "finished"
+            self.status.runs[run].state = "finished"
         self.folder.write_status(self.status)
         self._say_doubts()
 
@@ -279,19 +280,19 @@ class FleetTrainer:
         metrics = window.means()
         rows = []
         for place, run in enumerate(self.runs):
-            entry = self.status["runs"][run.id]
-            if entry["state"] == "diverged":
+            entry = self.status.runs[run.id]
+            if entry.state == "diverged":
                 continue
             values = {name: float(column[place]) for name, column in metrics.items()}
             bad = [name for name, value in values.items() if not np.isfinite(value)]
             if bad:
-                entry |= {"state": "diverged", "diverged_at": window.step}
+                entry.state, entry.diverged_at = "diverged", window.step
                 self.folder.write_status(self.status)
                 self.progress.note(
                     f"{run.id} diverged by update {window.step:,} ({bad[0]} is not finite); others go on."
                 )
                 continue
-            entry["step"] = window.step
+            entry.step = window.step
             self._doubt(place, entry, values)
             rows += [Row(run.id, window.step, f"train/{name}", value) for name, value in values.items()]
         rows += [Row(run, window.step, "speed/updates_per_second", self.progress.rate) for run in self._alive()]
@@ -303,24 +304,23 @@ class FleetTrainer:
         if window.policies is not None:
             self._submit(window)
 
-    def _doubt(self, place: int, entry: dict[str, Any], values: Mapping[str, float]) -> None:
+    def _doubt(self, place: int, entry: RunStatus, values: Mapping[str, float]) -> None:
         """Keep in the status, for as long as it is so, that a run's values are impossible; say it the first time."""
         possible = self._possible[place]
         found = None
         if possible is not None and "q" in values:
             found = possible.doubt(values["q"], values.get("temperature", 0.0))
+        entry.warning = found
         if found is None:
-            entry.pop("doubt", None)
             return
-        entry["doubt"] = found
         run = self.runs[place].id
         if run not in self._doubted:
             self._doubted.add(run)
             if len(self._doubted) <= DOUBTS_SAID:
-                self.progress.note(f"Warning, {run} by update {entry['step']:,}: {found}")
+                self.progress.note(f"Warning, {run} by update {entry.step:,}: {found}")
 
     def _say_doubts(self) -> None:
-        doubted = [run for run in self._alive() if "doubt" in self.status["runs"][run]]
+        doubted = [run for run in self._alive() if self.status.runs[run].warning is not None]
         if doubted:
             shown = ", ".join(doubted[:DOUBTS_SAID]) + (", ..." if len(doubted) > DOUBTS_SAID else "")
             self.progress.note(
@@ -331,7 +331,7 @@ class FleetTrainer:
     # -- judging -------------------------------------------------------------------------------------------------
 
     def _alive(self) -> list[str]:
-        return [run.id for run in self.runs if self.status["runs"][run.id]["state"] != "diverged"]
+        return [run.id for run in self.runs if self.status.runs[run.id].state != "diverged"]
 
     def _submit(self, window: Window) -> None:
         if not self.actor.can_judge:
@@ -397,7 +397,7 @@ class FleetTrainer:
         self._written()
         self._writing = self._disk.submit(save_checkpoint, *self._checkpoint(step, state, begun))
         for run in self._alive():
-            self.status["runs"][run]["step"] = step
+            self.status.runs[run].step = step
         self.folder.write_status(self.status)
 
     def _is_writing(self) -> bool:

@@ -4,10 +4,11 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from score_rl.errors import InputError
 from score_rl.nets.precision import PRECISIONS, Precision
+from score_rl.store.fields import Fields
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,19 +36,29 @@ class ExperimentSpec:
         return json.loads(json.dumps(dataclasses.asdict(self)))
 
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> "ExperimentSpec":
-        values = dict(stored)
-        for name in ("datasets", "seeds"):
-            values[name] = tuple(values[name])
-        values["settings"] = {
-            name: tuple(_hashable(v) for v in options) for name, options in values["settings"].items()
-        }
-        values["variants"] = tuple(
-            {name: _hashable(value) for name, value in variant.items()} for variant in values.get("variants", ({},))
+    def from_json(cls, stored: Fields) -> "ExperimentSpec":
+        settings = stored.inner("settings")
+        variants = stored.list_of("variants", dict) if "variants" in stored.values else [{}]
+        return cls(
+            algorithm=stored.get("algorithm", str),
+            datasets=tuple(stored.list_of("datasets", str)),
+            seeds=tuple(stored.list_of("seeds", int)),
+            settings={name: tuple(map(_hashable, settings.get(name, list))) for name in settings.values},
+            steps=stored.get("steps", int),
+            eval_every=stored.get("eval_every", int),
+            eval_episodes=stored.get("eval_episodes", int),
+            log_every=stored.get("log_every", int),
+            transitions=stored.optional("transitions", int),
+            data_seed=stored.get("data_seed", int),
+            environment=stored.optional("environment", str),
+            action_bounds=tuple(stored.list_of("action_bounds", float))
+            if stored.values.get("action_bounds") is not None
+            else None,
+            physics=stored.get("physics", str),
+            precision=cast("Precision", stored.optional("precision", str) or "float32"),
+            checkpoint_minutes=stored.get("checkpoint_minutes", float),
+            variants=tuple({name: _hashable(value) for name, value in variant.items()} for variant in variants),
         )
-        if values["action_bounds"] is not None:
-            values["action_bounds"] = tuple(values["action_bounds"])
-        return cls(**values)
 
     def check(self, turns: int) -> None:
         check_counts(**{name: getattr(self, name) for name in ("steps", "eval_every", "eval_episodes", "log_every")})

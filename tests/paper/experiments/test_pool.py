@@ -1,5 +1,7 @@
 """A run is trained once, and an interrupted fleet is gone on with."""
 
+import dataclasses
+
 import pytest
 
 from score_rl.paper.experiments import pool
@@ -48,7 +50,7 @@ def test_an_interrupted_fleet_is_gone_on_with(tmp_path, trained, monkeypatch):
     stored = pool.ready(tmp_path, runs, quiet=True, say=print)
     folder = Folder.open(stored[runs[0].key()].folder)
     undisturbed = folder.metrics_path.read_text()
-    folder.write_status(folder.status() | {"state": "interrupted"})  # as Ctrl-C leaves it
+    folder.write_status(dataclasses.replace(folder.status(), state="interrupted"))  # as Ctrl-C leaves it
     resumed = []
     monkeypatch.setattr(pool, "resume", lambda path, **options: resumed.append(path) or resume(path, **options))
     stored = pool.ready(tmp_path, runs, quiet=True, say=print)

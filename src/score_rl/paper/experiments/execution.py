@@ -35,7 +35,7 @@ from score_rl.report.stored_results import store_results
 from score_rl.report.tables import escape_latex
 from score_rl.run.expansion import config_json
 from score_rl.store.checkpoints import write_whole
-from score_rl.store.folder import provenance
+from score_rl.store.provenance import provenance
 
 FORMAT = 1
 Say = Callable[[str], None]

@@ -42,20 +42,18 @@ def stored_runs(pool: Path) -> dict[str, Stored]:
     found: dict[str, Stored] = {}
     for path in sorted(pool.glob("*/experiment.json")):
         folder = Folder.open(path.parent)
-        about = folder.experiment()
-        ended = folder.status()["state"] == "finished"
-        request = about["request"]
-        plan = [request[name] for name in ("steps", "eval_every", "eval_episodes", "log_every", "environment")]
+        record = folder.experiment()
+        ended = folder.status().state == "finished"
+        request = record.request
+        plan = [request.steps, request.eval_every, request.eval_episodes, request.log_every, request.environment]
         identities = {
-            name: f"file|{facts['checksum']}"
-            if Path(asked).suffix in FILES
-            else data_identity(asked, request["transitions"])
-            for asked, (name, facts) in zip(request["datasets"], about["datasets"].items(), strict=True)
+            name: f"file|{facts.checksum}" if Path(asked).suffix in FILES else data_identity(asked, request.transitions)
+            for asked, (name, facts) in zip(request.datasets, record.datasets.items(), strict=True)
         }
-        for run in about["runs"]:
-            key = run_key(run["algorithm"], identities[run["dataset"]], run["config"], run["seed"], plan)
+        for run in record.runs:
+            key = run_key(run.algorithm, identities[run.dataset], run.config, run.seed, plan)
             if key not in found or ended:
-                found[key] = Stored(path.parent, run["id"], ended)
+                found[key] = Stored(path.parent, run.id, ended)
     return found
 
 

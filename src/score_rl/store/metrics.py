@@ -1,0 +1,163 @@
+"""Measurements of an experiment: the long table `metrics.csv`, and the same numbers for TensorBoard."""
+
+import contextlib
+import csv
+import io
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from score_rl.errors import InputError
+from score_rl.store.checkpoints import write_whole
+
+FILE = "metrics.csv"
+COLUMNS = ("run", "step", "name", "value")
+
+
+class Row(NamedTuple):
+    run: str
+    step: int
+    name: str
+    value: float
+
+
+class MetricsTable:
+    """Measurements of an experiment, column by column."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = list(rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Any:
+        return iter(self._rows)
+
+    @property
+    def runs(self) -> list[str]:
+        return list(dict.fromkeys(row.run for row in self._rows))
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(row.name for row in self._rows))
+
+    def of(self, run: str) -> "MetricsTable":
+        return MetricsTable(row for row in self._rows if row.run == run)
+
+    def curve(self, name: str, run: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values of one metric of one run."""
+        rows = [row for row in self._rows if row.name == name and run in (None, row.run)]
+        if len({row.run for row in rows}) > 1:
+            raise InputError(f"{name} was measured in several runs; say which: {', '.join(self.runs)}.")
+        return np.array([row.step for row in rows]), np.array([row.value for row in rows])
+
+    def last(self, name: str, run: str | None = None) -> float | None:
+        _, values = self.curve(name, run)
+        return float(values[-1]) if len(values) else None
+
+
+def read_metrics(folder: Path) -> MetricsTable:
+    """The table of an experiment's folder; empty before anything was measured."""
+    path = folder / FILE
+    if not path.exists():
+        return MetricsTable([])
+    text = path.read_text()
+    whole = text[: text.rfind("\n") + 1]  # a kill may have cut the last line
+    rows = csv.reader(io.StringIO(whole))
+    next(rows, None)
+    return MetricsTable(Row(run, int(step), name, float(value)) for run, step, name, value in rows)
+
+
+def rewind_metrics(
+    folder: Path, runs: Iterable[str], step: int, counted: Callable[[str], bool] = lambda name: True
+) -> MetricsTable:
+    """Remove what these runs measured after `step`: it will be measured again. Returns what is left.
+
+    Only metrics that are `counted` in these steps: a stage before training counts epochs of its own.
+    """
+    chosen = set(runs)
+    rows = [row for row in read_metrics(folder) if row.run not in chosen or row.step <= step or not counted(row.name)]
+    write_whole(folder / FILE, _csv([COLUMNS, *rows]))
+    return MetricsTable(rows)
+
+
+class Board:
+    """TensorBoard's file of one run, written in step with training: no thread that could fail on its own."""
+
+    def __init__(self, folder: Path) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import Event, SessionLog
+
+        self._event = Event
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = EventsWriter(str(folder / "events"), filename_suffix=f".{os.getpid()}")
+        self._start = SessionLog(status=SessionLog.START)
+
+    def write(self, rows: Iterable[Row]) -> None:
+        from tensorboardX.summary import scalar
+
+        for row in rows:
+            if self._start is not None:  # tells TensorBoard to forget what a killed process wrote after this step
+                self._file.write_event(self._event(wall_time=time.time(), step=row.step, session_log=self._start))
+                self._start = None
+            summary = scalar(row.name, row.value)
+            self._file.write_event(self._event(wall_time=time.time(), step=row.step, summary=summary))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class MetricsWriter:
+    """Appends to the table of a folder and to TensorBoard."""
+
+    def __init__(self, folder: Path, tensorboard: bool = True) -> None:
+        self._folder, self._path = folder, folder / FILE
+        self._tensorboard = tensorboard
+        self._boards: dict[str, Board] = {}
+        self._file: BinaryIO | None = None
+        self.reopen()
+
+    def reopen(self) -> None:
+        """After the table was rewritten: append to the new file."""
+        if self._file is not None:
+            self._file.close()
+        if not self._path.exists():
+            write_whole(self._path, _csv([COLUMNS]))
+        self._file = self._path.open("ab", buffering=0)
+
+    def write(self, rows: Iterable[Row]) -> None:
+        rows = list(rows)
+        assert self._file is not None
+        try:
+            self._file.write(_csv(rows))
+            if self._tensorboard:
+                by_run: dict[str, list[Row]] = {}
+                for row in rows:
+                    by_run.setdefault(row.run, []).append(row)
+                for run, mine in by_run.items():
+                    if run not in self._boards:
+                        self._boards[run] = Board(self._folder / "tensorboard" / run)
+                    self._boards[run].write(mine)
+        except OSError as error:
+            raise InputError(
+                f"cannot write measurements to {self._folder} ({error.strerror}); free some space, then go on "
+                "with --resume."
+            ) from error
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        for board in self._boards.values():
+            with contextlib.suppress(OSError):  # a full disk was reported when it was met
+                board.close()
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
