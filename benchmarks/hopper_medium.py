@@ -16,7 +16,7 @@ import tyro
 from keep import draw, keep, summarise
 
 import score_rl
-from score_rl.data.collect import recollect
+from score_rl.data.recollect import recollect
 
 PAPER = {"mean": 99.6, "std": 2.8}  # the paper's cell for hopper-medium-v2
 NAME = "hopper-medium-recollected"

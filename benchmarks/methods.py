@@ -27,7 +27,7 @@ from keep import TASKS, draw, keep, summarise, trained
 
 import score_rl
 from score_rl.data.catalogue import load_dataset
-from score_rl.data.collect import recollect
+from score_rl.data.recollect import recollect
 from score_rl.data.sources.replica import KINDS
 from score_rl.errors import Stopped
 from score_rl.report.paper import printed

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from score_rl.data.check import Finding, check_file
-from score_rl.data.policies import UniformActions
-from score_rl.data.recording import collect
+from score_rl.data.collection.policies import UniformActions
+from score_rl.data.collection.recorder import collect
 from score_rl.data.sources.replica import build_replica
 
 from .recordings import recording, write

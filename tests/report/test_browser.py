@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from score_rl.cli import main
-from score_rl.data.catalogue import ready_replica
+from score_rl.data.sources.replica import ready_replica
 from tests.end_to_end.conftest import SMALL
 
 pytestmark = pytest.mark.slow

@@ -79,7 +79,7 @@ DATA_COMMANDS: dict[str, type] = {
 
 def data_command(arguments: Sequence[str]) -> int:
     asked = subcommand("data", DATA_COMMANDS, arguments)
-    from score_rl.data.catalogue import dataset_names, load_dataset
+    from score_rl.data.catalogue import load_dataset, named_datasets
 
     match asked:
         case DataList():
@@ -88,7 +88,7 @@ def data_command(arguments: Sequence[str]) -> int:
             table.add_column("rows", justify="right", no_wrap=True)
             table.add_column("where it comes from", overflow="fold")
             table.add_column("here")
-            for entry in dataset_names():
+            for entry in named_datasets():
                 table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
             OUT.print(table)
         case DataInfo():
@@ -116,7 +116,7 @@ def data_command(arguments: Sequence[str]) -> int:
                 OUT.print(f"{asked.file}: {verdict}", soft_wrap=True)
             return 2 if wrong else 0
         case DataRecollect():
-            from score_rl.data.collect import recollect
+            from score_rl.data.recollect import recollect
 
             dataset = recollect(
                 asked.file, asked.out, transitions=asked.transitions, seed=asked.seed, physics=asked.physics

@@ -35,7 +35,7 @@ class EvaluateArguments:
 
 def evaluate_command(arguments: Sequence[str]) -> int:
     asked = parse(EvaluateArguments, arguments, "score evaluate")
-    from score_rl.data.progress import row_progress
+    from score_rl.data.progress_bar import row_progress
     from score_rl.run.experiment import load
 
     experiment = load(asked.folder)

@@ -9,8 +9,9 @@ import numpy as np
 
 from score_rl.data.columns import BOUND_TOLERANCE, GAP_REMEDY, Bounds, broken_rows, outside_bounds, wrong_flags
 from score_rl.data.dataset import make_dataset, step_limit
-from score_rl.data.files import file_checksum, infer_environment
+from score_rl.data.loading import infer_environment
 from score_rl.data.sources.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata, required_keys
+from score_rl.data.sources.reader import file_checksum
 from score_rl.data.trajectories import end_rows, split_trajectories
 from score_rl.data.warnings import (
     find_continued_terminals,

@@ -14,8 +14,7 @@ from score_rl.data.sources import d4rl
 from score_rl.data.sources.d4rl import D4RLFile, d4rl_path, d4rl_table
 from score_rl.data.sources.download import fetch
 from score_rl.errors import InputError
-
-from .recordings import hopper_recording, write
+from tests.data.recordings import hopper_recording, write
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

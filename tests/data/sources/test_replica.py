@@ -8,7 +8,7 @@ import pytest
 
 from score_rl.data import catalogue
 from score_rl.data.catalogue import load_dataset
-from score_rl.data.policies import ladder_catalogue, read_policy
+from score_rl.data.collection.policies import ladder_catalogue, read_policy
 from score_rl.data.sources import replica
 from score_rl.data.sources.replica import holds_recipe, replica_names, replica_path, replica_recipe, replica_rows
 from score_rl.errors import InputError
@@ -139,7 +139,7 @@ def test_returns_stand_where_they_should(name: str, transitions: int) -> None:
 
 def test_the_names_for_the_command_line(tmp_path: Path) -> None:
     load_dataset("replica:hopper-random", transitions=50, cache=tmp_path, progress=False)
-    entries = catalogue.dataset_names(tmp_path)
+    entries = catalogue.named_datasets(tmp_path)
     assert len(entries) == 15 + 18
     assert len({entry.name for entry in entries}) == 33
     assert not any(entry.cached for entry in entries)  # the small one is not the one of this name

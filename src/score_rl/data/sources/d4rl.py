@@ -1,13 +1,16 @@
-"""`d4rl:` data sets: the published v2 files, fetched into the cache and checked against their known contents."""
+"""`d4rl:` data sets: the published v2 files, fetched into the cache and checked for their known contents."""
 
 import json
 from dataclasses import dataclass
 from functools import cache as remember
 from importlib import resources
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from score_rl.data.files import file_checksum
 from score_rl.data.sources.download import fetch
+from score_rl.data.sources.hdf5 import read_hdf5
+from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request, file_checksum
+from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError, unknown_name
 
 
@@ -55,7 +58,7 @@ def d4rl_facts(name: str) -> D4RLFile:
 
 
 def ready_d4rl(name: str, cache: Path, progress: bool) -> Path:
-    """The cached file of this name, fetched if it is not there. A file put there by hand is checked as well."""
+    """The cached file of this name. It is fetched if it is not there, and checked if somebody put it there."""
     facts, path = d4rl_facts(name), d4rl_path(cache, name)
     if not path.exists():
         fetch(facts.url, path, facts.bytes, facts.sha256, label=f"fetching d4rl:{name}", progress=progress)
@@ -69,3 +72,18 @@ def ready_d4rl(name: str, cache: Path, progress: bool) -> Path:
 
 def _verified(path: Path, facts: D4RLFile) -> bool:
     return path.stat().st_size == facts.bytes and file_checksum(path) == facts.sha256
+
+
+def _read(name: str, request: Request) -> Recording:
+    return read_hdf5(ready_d4rl(name, request.cache, request.progress), "d4rl")
+
+
+def _names(cache: Path) -> list[NamedDataset]:
+    found = []
+    for name, facts in d4rl_table().items():
+        path, server = d4rl_path(cache, name), urlsplit(facts.url).netloc
+        found.append(NamedDataset(f"d4rl:{name}", task_of(name) or "", facts.transitions, server, path, path.exists()))
+    return found
+
+
+READER = Reader(_read, _names)

@@ -6,8 +6,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from score_rl.data.files import file_checksum
-from score_rl.data.progress import byte_progress
+from score_rl.data.progress_bar import byte_progress
+from score_rl.data.sources.reader import file_checksum
 from score_rl.disk import writable
 from score_rl.errors import InputError
 

@@ -1,4 +1,4 @@
-"""D4RL's file format: reading any such file, and writing our own recordings in it."""
+"""Files in D4RL's format, with or without the optional columns."""
 
 import json
 from collections.abc import Mapping
@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.data.policies import SquashedGaussian, write_policy
-from score_rl.data.recording import Rows
-from score_rl.disk import whole_file
+from score_rl.data.sources.reader import Reader, Recording, Request, file_facts
 from score_rl.errors import InputError
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "timeouts")
@@ -24,14 +22,6 @@ class Metadata:
     environment: str | None = None
     action_bounds: tuple[np.ndarray, np.ndarray] | None = None
     recipe: Mapping[str, Any] | None = None  # only in files that this library wrote
-
-
-@dataclass(frozen=True)
-class RecordedFile:
-    """The arrays of a file as they are stored, REQUIRED and, where there, OPTIONAL, and its metadata."""
-
-    arrays: Mapping[str, np.ndarray]
-    metadata: Metadata
 
 
 def open_hdf5(path: Path) -> Any:
@@ -60,8 +50,8 @@ def open_hdf5(path: Path) -> Any:
     )
 
 
-def read_hdf5(path: Path) -> RecordedFile:
-    """The arrays and metadata of a D4RL-format file."""
+def read_hdf5(path: Path, kind: str) -> Recording:
+    """The columns and metadata of a D4RL-format file; `kind` says in stored results what sort of source it is."""
     with open_hdf5(path) as file:
         missing = [key for key in required_keys(file) if key not in file]
         if missing:
@@ -69,9 +59,16 @@ def read_hdf5(path: Path) -> RecordedFile:
                 f"{path} lacks {', '.join(missing)} (it has {', '.join(sorted(file)) or 'nothing'}): "
                 f"a D4RL-format file needs {', '.join(REQUIRED)}."
             )
-        keys = [key for key in (*REQUIRED, *OPTIONAL) if key in file]
-        arrays = {key: read_array(file, key, path) for key in keys}
-        return RecordedFile(arrays, read_metadata(file))
+        columns = {key: read_array(file, key, path) for key in (*REQUIRED, *OPTIONAL) if key in file}
+        metadata = read_metadata(file)
+    recipe = {"recipe": dict(metadata.recipe)} if metadata.recipe else {}
+    return Recording(
+        columns,
+        origin={"kind": kind, **file_facts(path), **recipe},
+        label=path.stem,
+        environment=metadata.environment,
+        action_bounds=metadata.action_bounds,
+    )
 
 
 def required_keys(file: Any) -> tuple[str, ...]:
@@ -106,29 +103,6 @@ def read_recipe(file: Any) -> Mapping[str, Any] | None:
     return recipe if isinstance(recipe, dict) else None
 
 
-def write_hdf5(
-    path: Path,
-    rows: Rows,
-    *,
-    environment: str,
-    action_bounds: tuple[np.ndarray, np.ndarray],
-    recipe: Mapping[str, Any],
-    policy: SquashedGaussian | None,
-) -> None:
-    """Write a recording in D4RL's format, whole or not at all."""
-    import h5py
-
-    with whole_file(path, rows.nbytes) as temporary, h5py.File(temporary, "w") as file:
-        for key, values in rows.stored().items():
-            file[key] = values
-        metadata = file.create_group("metadata")
-        metadata["environment"] = environment
-        metadata["action_low"], metadata["action_high"] = action_bounds
-        metadata["recipe"] = json.dumps(recipe, indent=1)
-        if policy is not None:
-            write_policy(metadata.create_group("policy"), policy)
-
-
 def _text(file: Any, key: str) -> str | None:
     item = file.get(f"metadata/{key}")
     value = item[()] if hasattr(item, "shape") else None
@@ -141,3 +115,10 @@ def _bounds(file: Any) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     low, high = (np.asarray(file[key][()], dtype=np.float32) for key in keys)
     return low, high
+
+
+def _read(path: str, request: Request) -> Recording:
+    return read_hdf5(Path(path), "file")
+
+
+READER = Reader(_read)

@@ -1,13 +1,12 @@
 """`replica:` data sets: D4RL's fifteen, recorded here with the package's own behaviour policies."""
 
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from score_rl.data.policies import (
+from score_rl.data.collection.policies import (
     Policy,
     SquashedGaussian,
     UniformActions,
@@ -15,14 +14,14 @@ from score_rl.data.policies import (
     ladder_checksum,
     ladder_policies,
 )
-from score_rl.data.progress import row_progress
-from score_rl.data.recording import collect
-from score_rl.data.sources.hdf5 import open_hdf5, read_recipe, write_hdf5
+from score_rl.data.collection.recorder import collect
+from score_rl.data.collection.writing import RECIPE_FORMAT, library_versions, unit_bounds, write_hdf5
+from score_rl.data.progress_bar import row_progress
+from score_rl.data.sources.hdf5 import open_hdf5, read_hdf5, read_recipe
+from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name
-from score_rl.versions import version_of
 
-RECIPE_FORMAT = 1  # raise it when the same recipe would give other rows
 KINDS = ("random", "medium", "medium-replay", "medium-expert", "expert")
 D4RL_ROWS = {"random": 1_000_000, "medium": 1_000_000, "medium-expert": 2_000_000, "expert": 1_000_000}
 
@@ -104,16 +103,13 @@ def holds_recipe(path: Path, recipe: Mapping[str, Any]) -> bool:
     return stored is not None and {k: v for k, v in stored.items() if k != "versions"} == recipe
 
 
-def library_versions() -> dict[str, str]:
-    """What recorded the rows: another MuJoCo or BLAS may round otherwise, and chaos does the rest."""
-    names = ("score-rl", "mujoco", "gymnasium", "numpy")
-    return {"python": platform.python_version(), **{name: version_of(name) for name in names}}
-
-
-def unit_bounds(task: str) -> tuple[np.ndarray, np.ndarray]:
-    """The action bounds of a locomotion task: ±1 in every dimension."""
-    ones = np.ones(TASKS[task].action_dim, dtype=np.float32)
-    return -ones, ones
+def ready_replica(name: str, transitions: int | None, seed: int, cache: Path, progress: bool) -> Path:
+    """The cached file of a replica. It is recorded if it is not there or was made by another recipe."""
+    recipe = replica_recipe(name, transitions, seed)
+    path = replica_path(cache, name, transitions, seed)
+    if not holds_recipe(path, recipe):
+        build_replica(name, path, transitions=transitions, seed=seed, progress=progress)
+    return path
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -143,3 +139,20 @@ def _policies(name: str) -> list[Policy]:
     if not steps:
         return [UniformActions(TASKS[task].action_dim)]
     return list(ladder_policies(task, steps))
+
+
+def _read(name: str, request: Request) -> Recording:
+    path = ready_replica(name, request.transitions, request.seed, request.cache, request.progress)
+    return read_hdf5(path, "replica")
+
+
+def _names(cache: Path) -> list[NamedDataset]:
+    found = []
+    for name in replica_names():
+        path = replica_path(cache, name, None, 0)
+        entry = (f"replica:{name}", task_of(name) or "", replica_rows(name), "recorded here", path, path.exists())
+        found.append(NamedDataset(*entry))
+    return found
+
+
+READER = Reader(_read, _names, takes_transitions=True)

@@ -12,7 +12,7 @@ from score_rl.algorithms.algorithm import cycle
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import is_traced, make_config, schedules
-from score_rl.data.catalogue import dataset_names, load_dataset
+from score_rl.data.catalogue import load_dataset, named_datasets
 from score_rl.errors import InputError, unknown_name
 from score_rl.paper.experiments.scales import Scale, scheduled
 from score_rl.report.paper import PAPER_STEPS, paper_dataset
@@ -76,7 +76,7 @@ class Request:
                     "--datasets picks among named data sets; with files as --source, give the files you want."
                 )
             return
-        known = [entry.name for entry in dataset_names()]
+        known = [entry.name for entry in named_datasets()]
         for name in self.datasets:
             if self._named(name) not in known:
                 named = [paper for paper in map(paper_dataset, known) if paper and self._named(paper) in known]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from score_rl.data.policies import Policy
+from score_rl.data.collection.policies import Policy
 from score_rl.envs.tasks import TASKS, Task
 from score_rl.errors import InputError
 

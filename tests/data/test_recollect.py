@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from score_rl.data.catalogue import load_dataset
-from score_rl.data.collect import recollect
-from score_rl.data.policies import D4RL_LOG_STD, SquashedGaussian, read_policy, write_policy
+from score_rl.data.collection.policies import D4RL_LOG_STD, SquashedGaussian, read_policy, write_policy
+from score_rl.data.recollect import recollect
 from score_rl.data.sources.d4rl import d4rl_facts
 from score_rl.errors import InputError
 

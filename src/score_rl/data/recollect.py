@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+from score_rl.data.catalogue import load_dataset
+from score_rl.data.collection.policies import read_policy
+from score_rl.data.collection.recorder import collect
+from score_rl.data.collection.writing import RECIPE_FORMAT, library_versions, unit_bounds, write_hdf5
 from score_rl.data.dataset import Dataset
-from score_rl.data.files import file_checksum, infer_environment, load_file
-from score_rl.data.policies import read_policy
-from score_rl.data.progress import row_progress
-from score_rl.data.recording import collect
-from score_rl.data.sources.hdf5 import open_hdf5, read_hdf5, write_hdf5
-from score_rl.data.sources.replica import RECIPE_FORMAT, library_versions, unit_bounds
+from score_rl.data.loading import infer_environment
+from score_rl.data.progress_bar import row_progress
+from score_rl.data.sources.hdf5 import open_hdf5, read_hdf5
+from score_rl.data.sources.reader import file_checksum
 from score_rl.envs.interface import PHYSICS
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name
@@ -58,7 +60,7 @@ def recollect(
     with row_progress(f"recording {out.stem}", transitions, progress) as advance:
         rows = collect(task, [(policy, transitions)], seed=seed, physics=physics, threads=threads, on_rows=advance)
     write_hdf5(out, rows, environment=task, action_bounds=unit_bounds(task), recipe=recipe, policy=policy)
-    return load_file(out, name=out.stem)
+    return load_dataset(out)
 
 
 def _task(file: Path, environment: str | None) -> str:
@@ -67,8 +69,8 @@ def _task(file: Path, environment: str | None) -> str:
         if task is None:
             raise unknown_name("locomotion task", environment, TASKS)
         return task
-    recorded = read_hdf5(file)
-    found = task_of(recorded.metadata.environment or "") or infer_environment(file.stem, recorded.arrays)
+    recorded = read_hdf5(file, "file")
+    found = task_of(recorded.environment or "") or infer_environment(recorded.label, recorded.columns)
     if found is None:
         raise InputError(
             f"{file} does not say which task it was recorded in: "

@@ -127,7 +127,7 @@ def write_policy(group: Any, policy: SquashedGaussian) -> None:
 
 
 def _ladders() -> Any:
-    return resources.files("score_rl.data") / "ladders"
+    return resources.files("score_rl.data.collection") / "ladders"
 
 
 def _from_snapshot(snapshots: Any, step: int) -> SquashedGaussian:

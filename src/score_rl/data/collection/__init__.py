@@ -1,0 +1,1 @@
+"""Recording data sets in the simulators: behaviour policies, the recorder, and the files it writes."""
