@@ -9,6 +9,7 @@ from rich.console import Console
 from score_rl.algorithms.settings import scheduled_for, schedules
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
+from score_rl.data.sources.registry import PREFIXES, is_named
 from score_rl.data.warnings import find_large_observations, find_warnings
 from score_rl.engine.runs import Run
 from score_rl.envs import normalised_score
@@ -16,8 +17,6 @@ from score_rl.errors import InputError, as_read
 from score_rl.run.expansion import preset_of
 from score_rl.store.records import DatasetRecord
 from score_rl.store.request import ExperimentSpec
-
-NAMED = ("replica", "d4rl")  # data sets that have names; any other is a file
 
 
 def dataset_names(dataset: Any) -> tuple[str, ...]:
@@ -39,7 +38,7 @@ def dataset_names(dataset: Any) -> tuple[str, ...]:
 def _origin(dataset: Dataset) -> str:
     """What to pass instead of a data set that is in memory."""
     kind = dataset.source.get("kind")
-    if kind in NAMED:
+    if kind in PREFIXES:
         return repr(dataset.name)
     if kind == "file":
         return f"{dataset.source['path']!r}, the file it was read from"
@@ -52,7 +51,7 @@ def _origin(dataset: Dataset) -> str:
 def found_again(name: str, began_in: str | None) -> str:
     """What `load_dataset` takes for a data set of an experiment that began in another folder."""
     path = Path(name).expanduser()
-    if name.partition(":")[0] in NAMED or path.is_absolute():
+    if is_named(name) or path.is_absolute():
         return name
     if began_in is not None and (Path(began_in) / path).exists():
         return str(Path(began_in) / path)
