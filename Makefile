@@ -47,13 +47,13 @@ format: $(VENV)/.installed-dev  ## let ruff format and repair
 speed: $(VENV)/.installed-dev  ## how fast it is, beside PyTorch and d3rlpy (10 minutes on 2 cores)
 	@$(PIP) install --editable '.[benchmark]'
 	@$(PIP) install --no-deps d3rlpy==2.8.1
-	@$(BIN)/python benchmarks/speed.py
+	@$(BIN)/python -m benchmarks.speed
 
 tables: $(VENV)/.installed-dev  ## put the stored figures into the documents
-	@$(BIN)/python benchmarks/tables.py
+	@$(BIN)/python -m benchmarks.speed.tables
 
 evidence: $(VENV)/.installed-dev  ## put the stored scores beside the paper's: README's table and figure, docs/results.md
-	@$(BIN)/python benchmarks/evidence.py
+	@$(BIN)/python -m score_rl.paper.evidence
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info

@@ -1,0 +1,64 @@
+"""Put the stored figures into the documents. Every table of speeds is made here, from JSON, never by hand.
+
+    python -m benchmarks.speed.tables           rewrite the tables and plots
+    python -m benchmarks.speed.tables --check   exit code 1 where a document differs from what is stored
+
+A table stands between `<!-- speed:NAME -->` and `<!-- /speed:NAME -->`; the rest of a document is left alone.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import tyro
+
+from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
+
+from . import fleet_tables, update_tables
+from .machines import Machine, machines
+from .scale_figure import draw_scale, figure_path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "README.md")
+TABLES: dict[str, Callable[[list[Machine]], str]] = {
+    "methods": update_tables.methods,
+    "score": update_tables.score,
+    "d3rlpy": update_tables.d3rlpy,
+    "floor": update_tables.floor,
+    "scale": fleet_tables.scale,
+    "evaluation": fleet_tables.evaluation,
+    "overlap": fleet_tables.overlap,
+    "finished": fleet_tables.finished,
+    "critics": update_tables.critics,
+    "startup": fleet_tables.startup,
+    "readme": update_tables.readme,
+}
+
+
+def rewritten(text: str, found: list[Machine]) -> str:
+    """The document with its tables as they are stored."""
+    return with_tables(
+        text, "speed", {name: partial(make, found) for name, make in TABLES.items()}, in_lists=["readme"]
+    )
+
+
+@dataclass(frozen=True)
+class Arguments:
+    check: bool = False
+    """Change nothing; exit code 1 if a document differs from what is stored."""
+
+
+def main(asked: Arguments) -> int:
+    found = machines()
+    documents = [ROOT / name for name in DOCUMENTS]
+    stale = refresh(documents, lambda text, folder: rewritten(text, found), change=not asked.check)
+    if not asked.check:
+        for machine in found:
+            if machine.of("scale"):
+                draw_scale(machine, ROOT / "docs" / figure_path(machine))
+    return report_stale(stale, ROOT, "make tables" if asked.check else None)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(tyro.cli(Arguments, description=__doc__)))

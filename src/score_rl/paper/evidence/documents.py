@@ -1,0 +1,46 @@
+"""Tables in documents: each stands between `<!-- TOPIC:NAME -->` and `<!-- /TOPIC:NAME -->`, the rest is left alone."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+Table = Callable[[], str]
+
+
+def with_tables(text: str, topic: str, tables: Mapping[str, Table], *, in_lists: Sequence[str] = ()) -> str:
+    """The text with the tables of a topic as they are now.
+
+    A table that is named in `in_lists` stands in a list, where its markers must not begin a paragraph of their own.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name not in tables:
+            raise ValueError(f"no table is called {name!r}; there are {', '.join(tables)}")
+        space = "\n" if name in in_lists else "\n\n"
+        return f"<!-- {topic}:{name} -->{space}{tables[name]()}{space}<!-- /{topic}:{name} -->"
+
+    return re.sub(rf"<!-- {topic}:(\w+) -->.*?<!-- /{topic}:\1 -->", replace, text, flags=re.DOTALL)
+
+
+def refresh(paths: Sequence[Path], current: Callable[[str, Path], str], *, change: bool) -> list[Path]:
+    """The documents that were out of date; with `change` they are rewritten.
+
+    `current` is given a document's text and its folder, and returns the text as it should be.
+    """
+    stale = []
+    for path in paths:
+        text = path.read_text()
+        new = current(text, path.parent)
+        if new != text:
+            stale.append(path)
+            if change:
+                path.write_text(new)
+    return stale
+
+
+def report_stale(stale: Sequence[Path], root: Path, remedy: str | None) -> int:
+    """Print which documents were out of date. The exit code is 1 if they still are; then `remedy` is printed too."""
+    for path in stale:
+        print(f"{path.relative_to(root)} {f'differs from what is stored: run {remedy}' if remedy else 'rewritten'}")
+    return int(remedy is not None and bool(stale))

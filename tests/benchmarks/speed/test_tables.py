@@ -1,0 +1,135 @@
+"""Tables of speeds in the documents are what is machines."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.speed import floors, machines, tables, update_tables
+from benchmarks.speed.scale_figure import draw_scale
+from score_rl.algorithms.registry import algorithm_names
+
+
+@pytest.mark.parametrize("document", tables.DOCUMENTS)
+def test_documents_show_the_stored_figures(document):
+    text = (tables.ROOT / document).read_text()
+    assert "<!-- speed:" in text
+    assert tables.rewritten(text, machines.machines()) == text, "run: make tables"
+
+
+def test_every_table_stands_in_a_document():
+    text = "".join((tables.ROOT / document).read_text() for document in tables.DOCUMENTS)
+    for name in tables.TABLES:
+        assert f"<!-- speed:{name} -->" in text
+
+
+def machine(cores=2, rate=123.0):
+    stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": cores, "code": "0123456789abcdef"}
+    entry = {"rates": {"1": {"run_steps_per_second": rate}}, "provenance": stamp, "measured": "2026-01-01T00:00:00"}
+    return {"methods": {"cql": entry}}
+
+
+def test_another_figure_is_another_table(tmp_path):
+    document = "before <!-- speed:methods -->\nold\n<!-- /speed:methods --> after"
+    texts = []
+    for value in (123.0, 456.0):
+        (tmp_path / "cpu.json").write_text(json.dumps(machine(rate=value)))
+        texts.append(tables.rewritten(document, machines.machines(tmp_path)))
+    assert "| 123 |" in texts[0]
+    assert "| 456 |" in texts[1]
+    for text in texts:
+        assert text.startswith("before ")
+        assert text.endswith(" after")
+        assert "old" not in text
+        assert all(f"| `{name}` |" in text for name in algorithm_names())
+        assert "691,216" in text
+        assert "012345678" in text
+
+
+def test_an_unknown_table_and_a_mixed_file_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="no table is called 'nonsense'"):
+        tables.rewritten("<!-- speed:nonsense --> <!-- /speed:nonsense -->", [])
+    mixed = machine()
+    mixed["methods"]["bc"] = machine(cores=16)["methods"]["cql"]
+    (tmp_path / "mixed.json").write_text(json.dumps(mixed))
+    with pytest.raises(ValueError, match="mixes machines"):
+        machines.machines(tmp_path)
+
+
+def test_the_floors_are_counted_right():
+    """Against the planning's figure of 1.03 GFLOP for everything, and by hand for a network of one unit."""
+    assert floors.products(floors.Sizes()) == pytest.approx(1.03e9, rel=0.05)
+    one = floors.Sizes(observation=1, action=1, width=1, critics=1, batch=1, actor_delay=1)
+    actor, critic = 3, 4  # weights
+    expected = 2 * (actor + 3 * critic + 2) + 2 * (actor + critic + critic + actor + 2)
+    assert floors.products(one) == expected
+    assert sum(floors.traffic(one).values()) == 4 * (6 * 7 + (7 + 6) + 6 * 6 + (7 + 6) + 6)
+
+
+def test_plots_are_drawn_from_the_stored_points(tmp_path):
+    points = [
+        {"runs": n, "critics": 5, "batch": 256, "width": 256, "run_steps_per_second": 100.0, "bytes": n << 20,
+         "data_bytes": 0} for n in (1, 5)
+    ]  # fmt: skip
+    path = Path(tmp_path) / "scale.svg"
+    draw_scale(machines.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
+    first = path.read_bytes()
+    draw_scale(machines.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
+    assert path.read_bytes() == first
+    assert b"<svg" in first
+
+
+def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device():
+    def timed(name, rate):
+        fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": rate / 10}}
+        return machines.Machine(name, {"score": {"fleets": [fleet]}})
+
+    line = update_tables.readme(
+        [timed("2 CPU cores (A)", 20.0), timed("2 CPU cores (B)", 30.0), timed("A GPU", 4_000.0)]
+    )
+    assert "30 updates a second on 2 CPU cores (B) (one run), 3.0 times" in line
+    assert "4,000 updates a second on A GPU" in line
+    assert "(A)" not in line
+
+
+def test_a_processor_that_is_known_is_named():
+    stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": 2}
+    assert machines.device_name(stamp) == "2 CPU cores"
+    assert machines.device_name(stamp | {"processor": "X, amx_bf16"}) == "2 CPU cores (X, amx_bf16)"
+    assert (
+        machines.device_name(stamp | {"processor": "X", "device": {"platform": "gpu", "kind": "NVIDIA Y"}})
+        == "NVIDIA Y"
+    )
+
+
+def kept(folder: Path, name: str, pace: float | None, *, method: str = "score", **request: int) -> None:
+    (folder / name).mkdir()
+    result = {"seeds": [0, 1]} | ({} if pace is None else {"updates_per_second": pace})
+    summary = {
+        "request": {"algorithm": method, "steps": 120_000, "eval_every": 60_000} | request,
+        "results": {"a": result, "b": result},
+        "provenance": {"device": {"platform": "gpu", "kind": "NVIDIA Y"}, "cores": 4, "code": "0123456789abcdef"},
+    }
+    (folder / name / "summary.json").write_text(json.dumps(summary))
+
+
+def test_trainings_that_ended_say_how_long_they_took(tmp_path):
+    kept(tmp_path, "one", 1_000.0)
+    kept(tmp_path, "older", None)
+    kept(tmp_path, "other", 1_000.0, method="cql")
+    kept(tmp_path, "stopped", 1_000.0, steps_asked_for=240_000)
+    kept(tmp_path, "trial", 1_000.0, settings={"bc_decay": [1.0]})
+    (found,) = machines.trainings("score", tmp_path)
+    assert (found.folder, found.machine, found.runs, found.evaluations, found.minutes) == ("one", "NVIDIA Y", 4, 2, 2.0)
+    summary = tmp_path / "one" / "summary.json"
+    mixed = json.loads(summary.read_text())
+    mixed["results"]["b"]["updates_per_second"] = 900.0
+    summary.write_text(json.dumps(mixed))
+    with pytest.raises(ValueError, match="one pace was expected"):
+        machines.trainings("score", tmp_path)
+
+
+def test_what_was_timed_is_spelled_out():
+    assert update_tables._spelled_out("2/500/256 value") == "values, 2 runs, 500 critics, 256 rows"
+    assert update_tables._spelled_out("cql:9 update") == "an update of CQL, 9 runs"
+    assert update_tables._spelled_out("sac-n,critics=500:2 update") == "an update of SAC-N, critics=500, 2 runs"
