@@ -1,12 +1,20 @@
 """Small recordings for tests."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
+import pytest
+
+from score_rl.data.collection.policies import D4RL_LOG_STD, SquashedGaussian, write_policy
 
 EPISODES, STEPS = 12, 60  # of `plant`
+SAMPLES = os.environ.get("SCORE_RL_D4RL_SAMPLES")
+genuine = pytest.mark.skipif(
+    not SAMPLES, reason="SCORE_RL_D4RL_SAMPLES does not name a folder with genuine D4RL v2 excerpts"
+)
 
 
 def recording(lengths: tuple[int, ...] = (5, 4, 3), ends: str = "tcp", seed: int = 0, **changes: Any) -> dict[str, Any]:
@@ -66,3 +74,27 @@ def plant(seed: int = 0, **changes: Any) -> dict[str, Any]:
         "timeouts": timeouts,
     }
     return arrays | changes
+
+
+def small_policy(observations: int = 11, actions: int = 3, hidden: int = 8) -> SquashedGaussian:
+    generator = np.random.default_rng(0)
+    sizes = {
+        "fc0": (hidden, observations),
+        "fc1": (hidden, hidden),
+        "last_fc": (actions, hidden),
+        "last_fc_log_std": (actions, hidden),
+    }
+    weights = {
+        layer: (generator.normal(size=size).astype(np.float32) / 4, np.zeros(size[0], np.float32))
+        for layer, size in sizes.items()
+    }
+    return SquashedGaussian(weights, D4RL_LOG_STD)
+
+
+def file_with_policy(path: Path, policy: SquashedGaussian) -> Path:
+    """A file as D4RL publishes them: with a policy, and without the range of its log standard deviation."""
+    write(path, hopper_recording())
+    with h5py.File(path, "a") as file:
+        write_policy(file.create_group("metadata/policy"), policy)
+        del file["metadata/policy/log_std_clip"]
+    return path

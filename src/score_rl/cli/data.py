@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from rich.markup import escape
@@ -11,6 +11,9 @@ from rich.table import Table
 
 from score_rl.cli.terminal import OUT, subcommand
 from score_rl.errors import as_read
+
+if TYPE_CHECKING:
+    from score_rl.data.dataset import Dataset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,21 +30,21 @@ class DataInfo:
     transitions: int | None = None
     """Rows of a replica; D4RL's own size unless given."""
     seed: int = 0
-    """Seed of a replica's collection."""
+    """Seed of a replica's recording."""
     action_bounds: tuple[float, ...] | None = None
     """LOW HIGH of all actions, or LOW HIGH of each, where the data does not say and they are not ±1."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DataBuild:
-    """Collect a replica, or download a D4RL file, into the cache."""
+    """Record a replica, or download a D4RL file, into the cache."""
 
     name: Annotated[str, tyro.conf.Positional]
     """replica:NAME or d4rl:NAME."""
     transitions: int | None = None
     """Rows of a replica; D4RL's own size unless given."""
     seed: int = 0
-    """Seed of the collection."""
+    """Seed of the recording."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,18 +57,18 @@ class DataCheck:
 
 @dataclasses.dataclass(frozen=True)
 class DataRecollect:
-    """Collect afresh with the behaviour policy that a D4RL file stores."""
+    """Record afresh with the behaviour policy that a D4RL file stores."""
 
     file: Annotated[Path, tyro.conf.Positional]
     """A D4RL file with metadata/policy, such as hopper_medium-v2.hdf5."""
     out: Path
     """The file to write."""
     transitions: int = 1_000_000
-    """Rows to collect."""
+    """Rows to record."""
     seed: int = 0
-    """Seed of the collection."""
+    """Seed of the recording."""
     physics: Literal["d4rl", "stock"] = "d4rl"
-    """MuJoCo as D4RL was recorded with, or as it is today."""
+    """The MuJoCo that D4RL was recorded with, or today's."""
 
 
 DATA_COMMANDS: dict[str, type] = {
@@ -78,52 +81,70 @@ DATA_COMMANDS: dict[str, type] = {
 
 
 def data_command(arguments: Sequence[str]) -> int:
-    asked = subcommand("data", DATA_COMMANDS, arguments)
-    from score_rl.data.catalogue import load_dataset, named_datasets
-
-    match asked:
+    match subcommand("data", DATA_COMMANDS, arguments):
         case DataList():
-            table = Table()
-            table.add_column("name", no_wrap=True)
-            table.add_column("rows", justify="right", no_wrap=True)
-            table.add_column("where it comes from", overflow="fold")
-            table.add_column("here")
-            for entry in named_datasets():
-                table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
-            OUT.print(table)
-        case DataInfo():
-            from score_rl.data.summary import summary
-
-            dataset = load_dataset(
-                asked.name, transitions=asked.transitions, seed=asked.seed, action_bounds=asked.action_bounds
-            )
-            OUT.print(summary(dataset))
-        case DataBuild():
-            dataset = load_dataset(asked.name, transitions=asked.transitions, seed=asked.seed)
-            OUT.print(
-                f"{dataset.name}: {len(dataset):,} rows, {len(dataset.trajectories):,} trajectories, {_place(dataset)}"
-            )
-        case DataCheck():
-            from score_rl.data.check import check_file
-
-            findings = check_file(asked.file)
-            for finding in findings:
-                OUT.print(f"{finding.level}: {escape(as_read(finding.message))}", soft_wrap=True)
-            wrong = [f for f in findings if f.level == "error"]
-            if not wrong:
-                doubtful = sum(finding.level == "warning" for finding in findings)
-                verdict = "nothing wrong" if not doubtful else f"can be used; {doubtful} warnings"
-                OUT.print(f"{asked.file}: {verdict}", soft_wrap=True)
-            return 2 if wrong else 0
-        case DataRecollect():
-            from score_rl.data.recollect import recollect
-
-            dataset = recollect(
-                asked.file, asked.out, transitions=asked.transitions, seed=asked.seed, physics=asked.physics
-            )
-            OUT.print(f"{asked.out}: {len(dataset):,} rows, {len(dataset.trajectories):,} trajectories", soft_wrap=True)
+            _list()
+        case DataInfo() as asked:
+            _info(asked)
+        case DataBuild() as asked:
+            _build(asked)
+        case DataCheck() as asked:
+            return _check(asked)
+        case DataRecollect() as asked:
+            _recollect(asked)
     return 0
 
 
-def _place(dataset: Any) -> str:
-    return str(dataset.source.get("path", ""))
+def _list() -> None:
+    from score_rl.data.catalogue import named_datasets
+
+    table = Table()
+    table.add_column("name", no_wrap=True)
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("where it comes from", overflow="fold")
+    table.add_column("here")
+    for entry in named_datasets():
+        table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
+    OUT.print(table)
+
+
+def _info(asked: DataInfo) -> None:
+    from score_rl.data.catalogue import load_dataset
+    from score_rl.data.summary import summary
+
+    dataset = load_dataset(
+        asked.name, transitions=asked.transitions, seed=asked.seed, action_bounds=asked.action_bounds
+    )
+    OUT.print(summary(dataset))
+
+
+def _build(asked: DataBuild) -> None:
+    from score_rl.data.catalogue import load_dataset
+
+    dataset = load_dataset(asked.name, transitions=asked.transitions, seed=asked.seed)
+    OUT.print(f"{dataset.name}: {_size(dataset)}, {dataset.source.get('path', '')}")
+
+
+def _check(asked: DataCheck) -> int:
+    from score_rl.data.check import check_file
+
+    findings = check_file(asked.file)
+    for finding in findings:
+        OUT.print(f"{finding.level}: {escape(as_read(finding.message))}", soft_wrap=True)
+    if any(finding.level == "error" for finding in findings):
+        return 2
+    warnings = sum(finding.level == "warning" for finding in findings)
+    verdict = "nothing wrong" if not warnings else f"can be used; {warnings} warnings"
+    OUT.print(f"{asked.file}: {verdict}", soft_wrap=True)
+    return 0
+
+
+def _recollect(asked: DataRecollect) -> None:
+    from score_rl.data.recollect import recollect
+
+    dataset = recollect(asked.file, asked.out, transitions=asked.transitions, seed=asked.seed, physics=asked.physics)
+    OUT.print(f"{asked.out}: {_size(dataset)}", soft_wrap=True)
+
+
+def _size(dataset: "Dataset") -> str:
+    return f"{len(dataset):,} rows, {len(dataset.trajectories):,} trajectories"

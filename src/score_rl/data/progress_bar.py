@@ -1,4 +1,7 @@
-"""Progress bars for what takes longer than a moment, on the error stream so that output stays clean."""
+"""Progress bars on the console, for what takes longer than a moment.
+
+They go to the error stream, so that output stays clean.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

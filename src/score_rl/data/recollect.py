@@ -1,4 +1,4 @@
-"""Recording afresh with the behaviour policy that a D4RL file carries."""
+"""Records afresh with the behaviour policy that a D4RL file stores."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def recollect(
     threads: int | None = None,
     progress: bool = True,
 ) -> Dataset:
-    """Write to `out` a new recording made with the policy in `file`; `environment` overrides the task inferred."""
+    """Record with the policy in `file` and write to `out`. `environment` overrides the task that is inferred."""
     file, out = Path(file), Path(out)
     if transitions < 1:
         raise InputError(f"{transitions} transitions were asked for, but a recording needs at least 1.")

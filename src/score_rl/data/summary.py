@@ -84,7 +84,7 @@ def _trajectory_facts(dataset: Dataset) -> dict[str, str]:
 
 
 def saturation(dataset: Dataset) -> float:
-    """The share of action values within 1 % of a bound: where a squashed policy has no gradient left."""
+    """The share of action values within 1 % of a bound, where a squashed policy has no gradient left."""
     return float((np.abs(_unit_actions(dataset)) > SATURATED).mean())
 
 
@@ -98,7 +98,7 @@ def action_range_used(dataset: Dataset) -> float:
 def effective_dimension(dataset: Dataset) -> float:
     """(Σλ)²/Σλ² over the eigenvalues λ of the correlation matrix of states and actions.
 
-    1 when all of them move together, their number when each moves on its own.
+    It is 1 if all of them move together, and their number if each moves on its own.
     """
     variances, _ = _principal_axes(_standardised(dataset))
     return float(variances.sum() ** 2 / np.square(variances).sum()) if variances.sum() > 0 else 0.0
@@ -107,7 +107,7 @@ def effective_dimension(dataset: Dataset) -> float:
 def cells_visited(dataset: Dataset) -> float:
     """The share of a grid over the two main directions of states and actions that a sample of the rows visits.
 
-    A narrow policy traces a thin loop; a mixture of policies, or noise, fills the plane.
+    A narrow policy traces a thin loop. A mixture of policies, or noise, fills the plane.
     """
     rows = _standardised(dataset)
     variances, axes = _principal_axes(rows)

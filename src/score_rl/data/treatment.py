@@ -1,6 +1,6 @@
-"""How recorded numbers are scaled before they are learned from, and back again for acting.
+"""How recorded numbers are scaled for learning, and back again for acting.
 
-A treatment is part of the trained artefact: a policy is meaningless without it.
+A treatment is part of the trained policy, which means nothing without it.
 """
 
 from typing import Literal, NamedTuple
@@ -28,19 +28,21 @@ class Treatment(NamedTuple):
     action_halfwidth: Float[Array, " action"]
 
     def observe(self, observations: Float[Array, "*batch observation"]) -> Float[Array, "*batch observation"]:
+        """Observations in treated units."""
         return (observations - _beside(self.observation_mean, observations)) / _beside(
             self.observation_scale, observations
         )
 
     def reward(self, rewards: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """Rewards in treated units."""
         return (rewards - self.reward_shift) / self.reward_scale
 
     def action_in(self, actions: Float[Array, "*batch action"]) -> Float[Array, "*batch action"]:
-        """From the environment's units to ±1."""
+        """Actions from the environment's units to ±1."""
         return (actions - _beside(self.action_centre, actions)) / _beside(self.action_halfwidth, actions)
 
     def action_out(self, actions: Float[Array, "*batch action"]) -> Float[Array, "*batch action"]:
-        """From ±1 to the environment's units."""
+        """Actions from ±1 to the environment's units."""
         return _beside(self.action_centre, actions) + _beside(self.action_halfwidth, actions) * actions
 
 
@@ -49,10 +51,10 @@ def _beside(vector: Array, partner: Array) -> Array:
 
 
 def fit_treatment(dataset: Dataset, *, normalise_states: bool, reward_scaling: RewardScaling) -> Treatment:
-    """Fit to the whole data set, in float64, stored in float32.
+    """The treatment of a data set. It is computed in float64 over all rows and stored in float32.
 
-    `minmax` scales rewards to [0, 1] over the data set, on which the meaning of SCORE's β depends;
-    `return-range` divides by (best - worst episode return)/1000, as IQL does for locomotion.
+    `minmax` scales rewards to [0, 1] over the data set; the meaning of SCORE's β depends on it. `return-range` divides
+    by (best - worst return of a trajectory)/1000, as IQL does for locomotion.
     """
     observations = dataset.observations.astype(np.float64)
     if normalise_states:
@@ -68,11 +70,11 @@ def fit_treatment(dataset: Dataset, *, normalise_states: bool, reward_scaling: R
         returns = dataset.returns()[0]
         spread = float(returns.max() - returns.min()) / 1000.0
     elif reward_scaling != "none":
-        raise InputError(f"reward_scaling is {reward_scaling!r}; it must be minmax, return-range or none.")
+        raise InputError(f"`config.reward_scaling` is {reward_scaling!r}; it must be minmax, return-range or none.")
     if not spread > 0:
         raise InputError(
             f"{dataset.name}: every reward is the same, so {reward_scaling!r} scaling divides by zero and there is "
-            "nothing to learn; use data with differing rewards or reward_scaling none."
+            "nothing to learn; use data with differing rewards or `config.reward_scaling=none`."
         )
     low, high = dataset.action_low.astype(np.float64), dataset.action_high.astype(np.float64)
     numbers = (mean, scale, shift, spread, (high + low) / 2, (high - low) / 2)

@@ -18,7 +18,7 @@ SQUASH_EPSILON = 1e-6  # keeps the log-probability of a saturated action finite,
 
 
 class Policy(Protocol):
-    """A stochastic policy whose randomness is drawn apart from its use, so that every episode owns its noise."""
+    """A stochastic policy. Its noise is drawn first and used later, so that every episode owns its noise."""
 
     @property
     def action_dim(self) -> int: ...
@@ -34,7 +34,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True)
 class SquashedGaussian:
-    """tanh(mean + exp(clip(log_std))·noise) on two hidden ReLU layers; weights are [out, in] as D4RL stores them."""
+    """tanh(mean + exp(clip(log_std))·noise) on two hidden ReLU layers. Weights are [out, in], as D4RL stores them."""
 
     weights: Mapping[str, tuple[np.ndarray, np.ndarray]]  # layer name -> weight, bias
     log_std_clip: tuple[float, float]
@@ -80,7 +80,7 @@ class UniformActions:
 
 
 def ladder_catalogue() -> dict[str, Any]:
-    """Per task: the snapshot steps that make medium, expert and medium-replay, and their stochastic returns."""
+    """For each task, the snapshots that make medium, expert and medium-replay, and their stochastic returns."""
     return dict(json.loads((_ladders() / "catalog.json").read_text(encoding="utf-8")))
 
 
@@ -119,7 +119,7 @@ def read_policy(file: Any, path: str) -> SquashedGaussian:
 
 
 def write_policy(group: Any, policy: SquashedGaussian) -> None:
-    """Store the policy as D4RL does, with the range its log standard deviation is clipped to."""
+    """Store the policy as D4RL does, and the range that its log standard deviation is clipped to."""
     for layer, (weight, bias) in policy.weights.items():
         group[f"{layer}/weight"], group[f"{layer}/bias"] = weight, bias
     group["nonlinearity"], group["output_distribution"] = np.bytes_("relu"), np.bytes_("tanh_gaussian")
@@ -149,7 +149,7 @@ def _from_snapshot(snapshots: Any, step: int) -> SquashedGaussian:
 def _checked_shapes(
     weights: Mapping[str, tuple[np.ndarray, ...]], path: str
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """The weights, if each layer takes what the one before it gives."""
+    """The weights. They are refused if a layer does not take what the one before it gives."""
     inputs = weights["fc0"][0].shape[-1] if weights["fc0"][0].ndim == 2 else -1
     outputs = {"last_fc_log_std": len(weights["last_fc"][1])}
     checked = {}

@@ -1,11 +1,11 @@
-"""Recording many episodes at once, with a result that does not depend on how many ran at once on how many
-cores.
+"""Records many episodes at once.
 
-Episodes are numbered. Episode k of stream j draws all its randomness, start and actions, from a generator of
-its own, seeded with (seed, j, k). Episodes are kept in the order of their numbers and run to their ends; the
-stream is cut at exactly the rows asked for. That is what one environment, run again and again, would have
-recorded: only the last episode is partial, and short episodes are no more likely to be kept than long ones,
-as they would be if episodes were kept in the order in which they finish.
+The rows do not depend on how many episodes ran at once, nor on the number of cores. Episodes are numbered. Episode k of
+stream j draws its start and its actions from a generator of its own, seeded with (seed, j, k). Episodes are kept in the
+order of their numbers and run to their ends. The stream is cut at exactly the rows asked for.
+
+One environment, run again and again, would record the same: only the last episode is partial, and short episodes are no
+more likely to be kept than long ones. They would be if episodes were kept in the order in which they finish.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ NOISE_BLOCK = 64  # steps of noise drawn at a time
 
 @dataclass(frozen=True)
 class Rows:
-    """Recorded steps, as columns; `part` gives views, so streams fill their share in place."""
+    """Recorded steps, as columns."""
 
     observations: np.ndarray
     actions: np.ndarray
@@ -41,6 +41,7 @@ class Rows:
     action_log_probs: np.ndarray
 
     def part(self, start: int, stop: int) -> "Rows":
+        """Some of the rows, as views: a stream fills its share in place."""
         return Rows(**{name: column[start:stop] for name, column in vars(self).items()})
 
     def stored(self) -> dict[str, np.ndarray]:
@@ -80,7 +81,10 @@ def collect(
     threads: int | None = None,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> Rows:
-    """Record each stream (a policy and its number of rows) after the other; `on_rows` hears of new rows."""
+    """Record one stream after the other.
+
+    A stream is a policy and its number of rows. `on_rows` is told how many rows were added.
+    """
     from score_rl.envs.locomotion import Locomotion
 
     if seed < 0:
@@ -101,12 +105,12 @@ def collect(
 
 
 def _slots(rows: int) -> int:
-    """How many episodes run at once: a matter of the rows alone, never of the machine."""
+    """How many episodes run at once. It follows from the rows alone, never from the machine."""
     return min(MAX_SLOTS, max(4, -(-rows // 1000)))
 
 
 class _Stream:
-    """One policy's episodes, run in as many slots as its rows call for."""
+    """One policy's episodes, run in as many slots as its rows need."""
 
     def __init__(self, environment: "Locomotion", policy: Policy, rows: Rows, seed: tuple[int, int]) -> None:
         self.environment, self.policy, self.rows, self.seed = environment, policy, rows, seed
@@ -177,7 +181,7 @@ class _Stream:
             self.kept_episodes += 1
 
     def _stop_unneeded(self) -> None:
-        """Enough steps have been taken: give up the episodes behind the one in which the rows will end."""
+        """Stop the episodes after the one in which the rows will end. Enough steps have been taken."""
         lengths = np.zeros(self.started - self.kept_episodes, dtype=np.int64)  # of episodes not kept yet
         for number, episode in self.finished.items():
             lengths[number - self.kept_episodes] = len(episode)
@@ -186,15 +190,14 @@ class _Stream:
         filled = self.kept_rows + np.cumsum(lengths)
         last = self.kept_episodes + int(np.searchsorted(filled, len(self.rows)))
         self.episode[self.episode > last] = -1
-        if last == self.kept_episodes and self.kept_rows < len(self.rows):  # it holds the last row, so it is cut
+        if last == self.kept_episodes and self.kept_rows < len(self.rows):  # it holds the last row
             slot = int(np.flatnonzero(self.episode == last)[0])
             self._keep(self._recorded(slot))
 
     def _keep(self, episode: Rows) -> None:
-        room = len(self.rows) - self.kept_rows
-        length = min(len(episode), room)
+        length = min(len(episode), len(self.rows) - self.kept_rows)
         for name, column in vars(self.rows).items():
             column[self.kept_rows : self.kept_rows + length] = getattr(episode, name)[:length]
         self.kept_rows += length
         if length < len(episode) or not (episode.terminals[-1] or episode.timeouts[-1]):
-            self.rows.timeouts[-1] = True  # the stream is cut here, in the middle of an episode
+            self.rows.timeouts[-1] = True  # the stream stops in the middle of an episode

@@ -16,13 +16,13 @@ from score_rl.errors import InputError, unknown_name
 
 @dataclass(frozen=True)
 class D4RLFile:
-    """What is known of a published file."""
+    """What is known about a published file."""
 
     url: str
     bytes: int
     sha256: str
     transitions: int
-    episodes: int  # a partial one at the end included
+    episodes: int  # with a partial one at the end
     returns: dict[str, float] | None  # mean, std, min and max over complete episodes, where published
 
 
@@ -50,7 +50,7 @@ def d4rl_path(cache: Path, name: str) -> Path:
 
 
 def d4rl_facts(name: str) -> D4RLFile:
-    """What is known of the published file of this name."""
+    """What is known about the published file of this name."""
     table = d4rl_table()
     if name not in table:
         raise unknown_name("data set", f"d4rl:{name}", [f"d4rl:{known}" for known in table])

@@ -1,4 +1,4 @@
-"""Fetching a large file: resumed where it stopped, checked for size and contents, there whole or not at all."""
+"""Fetches a large file. A broken download is resumed; the file is checked and appears whole or not at all."""
 
 import http.client
 import urllib.error
@@ -17,7 +17,7 @@ ATTEMPTS = 3  # connections that break off are resumed this many times in all
 
 
 def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress: bool) -> None:
-    """Fetch `url` to `path`. What was fetched before a failure stays beside it as `.part` and is resumed."""
+    """Fetch `url` to `path`. After a failure the beginning stays beside it as `.part`, to be resumed."""
     part = path.with_name(path.name + ".part")
     with writable(path, size), byte_progress(label, size, progress) as advance:
         if part.exists():
@@ -43,7 +43,7 @@ def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress:
 
 
 def _resume(url: str, part: Path, size: int, advance: Callable[[int], None]) -> None:
-    """Append what is missing of the file to `part`, or begin again if the server cannot resume."""
+    """Append the rest of the file to `part`, or begin again if the server cannot resume."""
     have = part.stat().st_size if part.exists() else 0
     if have == size:
         return

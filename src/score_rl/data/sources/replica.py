@@ -1,4 +1,4 @@
-"""`replica:` data sets: D4RL's fifteen, recorded here with the package's own behaviour policies."""
+"""`replica:` data sets: D4RL's fifteen, recorded on this machine with the package's own behaviour policies."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -40,7 +40,7 @@ def replica_rows(name: str) -> int:
 
 
 def replica_recipe(name: str, transitions: int | None, seed: int) -> dict[str, Any]:
-    """Everything that decides the rows of a replica: equal recipes give equal rows."""
+    """Everything that decides the rows of a replica. Equal recipes give equal rows."""
     task, kind = _split(name)
     rows = replica_rows(name) if transitions is None else transitions
     steps = _snapshots(task, kind)
@@ -92,7 +92,7 @@ def replica_path(cache: Path, name: str, transitions: int | None, seed: int) -> 
 
 
 def holds_recipe(path: Path, recipe: Mapping[str, Any]) -> bool:
-    """Whether the file exists, opens, and was made by this recipe, whatever the library versions were."""
+    """Whether the file exists, opens and was made by this recipe. Library versions may differ."""
     if not path.exists():
         return False
     try:
