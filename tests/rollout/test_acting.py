@@ -140,4 +140,4 @@ def test_a_user_is_told_that_training_waits_for_evaluation(slow, told, tmp_path,
     )  # fmt: skip
     said = " ".join(capfd.readouterr().err.split())
     assert said.count("Training waits for evaluation") == told
-    assert not told or "(--eval-every, now 2)" in said
+    assert not told or "eval_every`, now 2)" in said

@@ -7,6 +7,7 @@ Policies that weigh a hundred candidates for every action (BCQ's way) would keep
 takes: they act on the training device, and training waits meanwhile.
 """
 
+import functools
 import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -45,8 +46,9 @@ def acting(algorithm: Algorithm) -> Any:
     return act
 
 
+@functools.cache
 def batched_act(algorithm: Algorithm) -> Any:
-    """Policies, settings and treatments stacked."""
+    """Policies, settings and treatments stacked; compiled once for all stacks of the same shapes."""
     return jax.jit(jax.vmap(acting(algorithm)))
 
 

@@ -1,91 +1,57 @@
-"""Trained policies in fresh episodes: one run or many, by processes where there are cores for them."""
+"""Trained policies in fresh episodes: one or many, by processes where there are cores for them."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
-from score_rl.engine.runs import run_identity
-from score_rl.errors import InputError
-from score_rl.rollout.acting import write_down_acting
-from score_rl.rollout.episodes import Judgement, episode_seeds, judge
+from score_rl.rollout.acting import batched_act, host_device, write_down_acting
+from score_rl.rollout.episodes import Judgement, judge
 from score_rl.rollout.instructions import NotPortable
+from score_rl.rollout.policies import PolicyToPlay
 from score_rl.rollout.processes import Judges, Question, worth_it
 
-if TYPE_CHECKING:
-    from score_rl.run.experiment import TrainedRun
-
-RUNS_AT_ONCE = 8  # asked for together, so that processes done with one begin the next
+POLICIES_AT_ONCE = 8  # asked for together, so that processes done with one begin the next
 
 
-def environment_of(run: "TrainedRun") -> str:
-    environment = run.experiment.spec.environment or run.record.environment
-    if environment in (None, "none"):
-        raise InputError(
-            f"{run.id} was trained without an environment, so there is nothing to act in; train it with --environment, "
-            "or look at what docs/data.md says of judging without a simulator."
-        )
-    return str(environment)
+def judge_policies(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
+    """What each policy did, in their order, as soon as it is known."""
+    environments = [policy.environment for policy in policies]
+    episodes = max((policy.episodes for policy in policies), default=0)
+    if worth_it(environments, len(policies), episodes):
+        return _by_processes(policies)
+    return map(_here, policies)
 
 
-def judge_runs(
-    runs: "Sequence[TrainedRun]", episodes: int, *, physics: str | None = None, seed: int = 0
-) -> "Iterator[tuple[TrainedRun, Judgement]]":
-    """Each run with what its policy did, in their order, as soon as it is known."""
-    if episodes < 1:
-        raise InputError(f"episodes is {episodes}; it must be 1 or more.")
-    environments = [environment_of(run) for run in runs]
-    many = worth_it(environments, len(runs), episodes)
-    return (_by_processes if many else _one_by_one)(runs, episodes, physics, seed)
-
-
-def _seeds(run: "TrainedRun", episodes: int, seed: int) -> list[list[int]]:
-    """Other episodes than those of training, whose seed is 0."""
-    identity = run_identity(run.record.algorithm, run.record.checksum, run.seed)
-    return episode_seeds(identity, run.step, episodes, seed + 1)
-
-
-def _acts_by(run: "TrainedRun") -> tuple[Any, Any, Any]:
-    """In the types that JAX would give them: settings are numbers of Python's own, which NumPy takes for float64."""
-    acts_by = run.config, run.treatment, run.algorithm.policy(run.state)
-    return jax.tree.map(lambda leaf: np.asarray(leaf, jax.dtypes.canonicalize_dtype(np.asarray(leaf).dtype)), acts_by)
-
-
-def _one_by_one(
-    runs: "Sequence[TrainedRun]", episodes: int, physics: str | None, seed: int
-) -> "Iterator[tuple[TrainedRun, Judgement]]":
-    for run in runs:
-        yield run, _here(run, episodes, physics, seed)
-
-
-def _here(run: "TrainedRun", episodes: int, physics: str | None, seed: int) -> Judgement:
+def _here(policy: PolicyToPlay) -> Judgement:
+    inputs = jax.tree.map(lambda leaf: leaf[None], policy.acting_inputs())
+    config, treatment, numbers = jax.device_put(inputs, host_device())
+    act = batched_act(policy.algorithm)
     return judge(
-        environment_of(run),
-        lambda observations: run.policy(observations[0])[None],
-        [[np.random.default_rng(numbers) for numbers in _seeds(run, episodes, seed)]],
-        physics=physics or run.experiment.spec.physics,
+        policy.environment,
+        lambda observations: np.asarray(act(config, treatment, numbers, observations)),
+        [[np.random.default_rng(numbers) for numbers in policy.episode_seeds()]],
+        physics=policy.physics,
     )
 
 
-def _by_processes(
-    runs: "Sequence[TrainedRun]", episodes: int, physics: str | None, seed: int
-) -> "Iterator[tuple[TrainedRun, Judgement]]":
-    """Runs that act alike share their processes; a policy that cannot be written down is judged here."""
+def _by_processes(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
+    """Policies that act alike share their processes; a policy that cannot be written down is judged here."""
     known: dict[Any, Judges | None] = {}
 
-    def judges_for(run: "TrainedRun") -> Judges | None:
-        leaves, structure = jax.tree.flatten(_acts_by(run))
+    def judges_for(policy: PolicyToPlay) -> Judges | None:
+        leaves, structure = jax.tree.flatten(policy.acting_inputs())
         shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
-        place = physics or run.experiment.spec.physics
-        key = (run.algorithm.name, structure, *shapes, place)
+        key = (policy.algorithm.name, structure, *shapes, policy.physics)
         if key not in known:
-            config, treatment, policy = jax.tree.unflatten(structure, shapes)
+            config, treatment, numbers = jax.tree.unflatten(structure, shapes)
             try:
                 judges = Judges(
-                    write_down_acting(run.algorithm, config, treatment, policy, run.record.observation_dim), place
+                    write_down_acting(policy.algorithm, config, treatment, numbers, policy.observation_dim),
+                    policy.physics,
                 )
             except NotPortable:
                 known[key] = None
@@ -94,17 +60,16 @@ def _by_processes(
                 stack.callback(judges.close)
         return known[key]
 
-    def one(run: "TrainedRun") -> Judgement:
-        judges = judges_for(run)
+    def one(policy: PolicyToPlay) -> Judgement:
+        judges = judges_for(policy)
         if judges is None:
-            return _here(run, episodes, physics, seed)
-        numbers = jax.tree.leaves(_acts_by(run))
-        question = Question(environment_of(run), numbers, _seeds(run, episodes, seed))
+            return _here(policy)
+        question = Question(policy.environment, jax.tree.leaves(policy.acting_inputs()), policy.episode_seeds())
         (answer,) = judges.ask([question])
         return Judgement(question.environment, answer.returns[None], answer.lengths[None])
 
-    with ThreadPoolExecutor(min(RUNS_AT_ONCE, len(runs))) as pool, ExitStack() as stack:
-        for run in runs:
-            judges_for(run)  # here, one after the other: threads would each start their own
+    with ThreadPoolExecutor(min(POLICIES_AT_ONCE, len(policies))) as pool, ExitStack() as stack:
+        for policy in policies:
+            judges_for(policy)  # here, one after the other: threads would each start their own
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)  # first, where the rest is no longer wanted
-        yield from zip(runs, pool.map(one, runs), strict=True)
+        yield from pool.map(one, policies)

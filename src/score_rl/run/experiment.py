@@ -16,10 +16,12 @@ from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.data.columns import BOUND_TOLERANCE
 from score_rl.data.treatment import Treatment
+from score_rl.engine.runs import run_identity
 from score_rl.errors import InputError, unknown_name
 from score_rl.rollout.acting import acting, host_device
 from score_rl.rollout.episodes import Judgement
-from score_rl.rollout.judging import judge_runs
+from score_rl.rollout.judging import judge_policies
+from score_rl.rollout.policies import PolicyToPlay, fresh_seed
 from score_rl.store.checkpoints import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsTable
@@ -139,8 +141,32 @@ class TrainedRun:
 
     def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
         """Act in the environment of its data and return what happened."""
-        ((_, judgement),) = judge_runs([self], episodes, physics=physics, seed=seed)
+        (judgement,) = judge_policies([self.to_play(episodes, physics=physics, seed=seed)])
         return judgement
+
+    def to_play(self, episodes: int, *, physics: str | None = None, seed: int = 0) -> PolicyToPlay:
+        """The policy, and fresh episodes for it: others than those that training evaluated it with."""
+        if episodes < 1:
+            raise InputError(f"episodes is {episodes}; it must be 1 or more.")
+        environment = self.experiment.spec.environment or self.record.environment
+        if environment in (None, "none"):
+            raise InputError(
+                f"{self.id} was trained without an environment, so there is nothing to act in; train it with "
+                "--environment, or look at what docs/data.md says of judging without a simulator."
+            )
+        self._warn()
+        return PolicyToPlay(
+            algorithm=self.algorithm,
+            config=self.config,
+            treatment=self.treatment,
+            policy=self.algorithm.policy(self.state),
+            environment=str(environment),
+            physics=physics or self.experiment.spec.physics,
+            identity=run_identity(self.record.algorithm, self.record.checksum, self.seed),
+            step=self.step,
+            episodes=episodes,
+            seed=fresh_seed(seed),
+        )
 
 
 def _as_batch(what: str, values: Any, width: int) -> tuple[np.ndarray, bool]:
@@ -226,7 +252,9 @@ class Experiment(Sequence[TrainedRun]):
     ) -> Iterator[tuple[TrainedRun, Judgement]]:
         """Every run, or these, with what its policy did in fresh episodes, as soon as it is known. On many cores this
         is much faster than one after the other."""
-        return judge_runs(self.runs if runs is None else runs, episodes, physics=physics, seed=seed)
+        chosen = self.runs if runs is None else runs
+        policies = [run.to_play(episodes, physics=physics, seed=seed) for run in chosen]
+        return zip(chosen, judge_policies(policies), strict=True)
 
     def load(self, run: TrainedRun) -> tuple[int, Any, Treatment]:
         """Step, state and treatment of a run, from the newest whole checkpoint of its fleet."""
