@@ -92,7 +92,7 @@ class Engine:
         settings = AS_TRAINED.get(algorithm, {}) | dict(settings or {})
         self.program = FleetProgram(made_up_runs(algorithm, runs, settings), precision=self.precision)
         wanted = window_of(self.program.algorithm, self.program.runs[0].config, jax.default_backend())
-        self.window = self.program.piece(wanted)  # as training cuts it, where that takes long
+        self.window = self.program.updates_per_call(wanted)  # as training cuts it, where that takes long
         self.program.compile(self.window)
         self._state: Any = None
         self._step, self._windows = 0, 1

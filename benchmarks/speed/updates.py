@@ -6,7 +6,7 @@ from typing import Any
 import jax
 
 from score_rl.algorithms.registry import algorithm_names
-from score_rl.engine.program import pack_rows
+from score_rl.engine.batches import pack_rows
 
 from .arguments import Arguments, say
 from .timing import (

@@ -8,7 +8,7 @@ import pytest
 import score_rl
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine import effort, program
-from score_rl.engine.effort import NUMBER, operations
+from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
 from score_rl.errors import Stopped
 from score_rl.run.expansion import expand_runs
 from score_rl.run.training import FleetTrainer
@@ -29,8 +29,10 @@ def test_counts_products_and_numbers_and_repeats_loops():
     traced = jax.make_jaxpr(lambda x, rows: jax.lax.scan(step, x, rows)[0])(jnp.zeros((4, 4)), jnp.zeros((7, 4)))
     products, numbers = 2 * 4 * 4 * 4, 2 * 16  # tanh and a sum
     own = 4 + 16  # the row's broadcast, in one operation or two
-    least, most = (7 * (products + NUMBER * n) for n in (numbers, numbers + own))
-    assert least <= operations(traced.jaxpr) <= most + NUMBER * 200, "and little outside of the loop"
+    least, most = (7 * (products + OPERATIONS_PER_NUMBER * n) for n in (numbers, numbers + own))
+    assert least <= count_operations(traced.jaxpr) <= most + OPERATIONS_PER_NUMBER * 200, (
+        "and little outside of the loop"
+    )
 
 
 def fleet(**settings):
@@ -42,15 +44,15 @@ def fleet(**settings):
 
 
 def test_more_work_smaller_pieces(monkeypatch):
-    assert fleet().piece(30) == 30, "little work is done in one go"
-    work = operations(fleet()._trace(30).jaxpr.jaxpr)
+    assert fleet().updates_per_call(30) == 30, "little work is done in one go"
+    work = fleet().operations(30)
     for parts, expected in ((1.01, 10), (2.9, 10), (3.1, 6), (20, 2), (1000, 2)):  # SCORE's cycle is 2
-        monkeypatch.setattr(effort, "MOST_OPERATIONS", work / parts)
-        assert fleet().piece(30) == expected, parts
-    assert operations(fleet(batch_size=(64,))._trace(30).jaxpr.jaxpr) > 1.5 * work
+        monkeypatch.setattr(effort, "OPERATIONS_PER_CALL", work / parts)
+        assert fleet().updates_per_call(30) == expected, parts
+    assert fleet(batch_size=(64,)).operations(30) > 1.5 * work
     on_a_gpu = fleet()
     on_a_gpu.platform = "gpu"
-    assert on_a_gpu.piece(30) == 30
+    assert on_a_gpu.updates_per_call(30) == 30
 
 
 @pytest.fixture
@@ -78,7 +80,7 @@ def assert_same(one, other):
 
 
 def in_pieces_of(monkeypatch, updates):
-    monkeypatch.setattr(program.FleetProgram, "piece", lambda self, window: updates)
+    monkeypatch.setattr(program.FleetProgram, "updates_per_call", lambda self, window: updates)
 
 
 def test_pieces_change_nothing(whole, tmp_path, monkeypatch):

@@ -178,7 +178,7 @@ def test_a_stage_knows_its_data():
     """Statistics of all rows in treated units, and the rows with which episodes begin; padded to the longest list."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
     overview = FleetProgram([mopo_run(dataset, 0) for dataset in data]).inputs.overview
-    np.testing.assert_array_equal(overview.episodes, [10, 6])
+    np.testing.assert_array_equal(overview.trajectories, [10, 6])
     np.testing.assert_array_equal(overview.starts[0], np.arange(0, 500, 50))
     np.testing.assert_array_equal(overview.starts[1], [*range(0, 300, 50), 0, 0, 0, 0])
     for place, dataset in enumerate(data):
@@ -205,7 +205,7 @@ def test_stages_and_refreshes_are_sharded_over_devices():
         for devices in (jax.devices(), jax.devices()[:1]):
             program = FleetProgram(runs, devices)
             stage = StageProgram(program, 0)
-            active = np.ones(program.width, bool)
+            active = np.ones(program.devices.width, bool)
             fit, _ = stage.epoch(stage.init(), active, 0)
             pieces, _ = epoch_in_pieces(stage, stage.init(), active, 0, 10)
             for a, b in zip(*map(jax.tree.leaves, jax.device_get((fit, pieces)))):
@@ -237,7 +237,7 @@ def test_a_stage_is_compiled_once(name):
         count = jax.ShapeDtypeStruct((), jnp.int32)
         before = stage.state_shapes()
         for after in (
-            jax.eval_shape(stage._part, fleet.inputs, before, stage.begun_shapes(), *(count,) * 3, fleet.rows)[0],
+            jax.eval_shape(stage._part, fleet.inputs, before, stage.progress_shapes(), *(count,) * 3, fleet.rows)[0],
             jax.eval_shape(stage._epoch, fleet.inputs, before, jnp.ones(1, bool), count, fleet.rows)[0],
         ):
             for old, new in zip(jax.tree.leaves(before), jax.tree.leaves(after), strict=True):
@@ -282,16 +282,18 @@ def test_pieces_of_an_epoch_change_nothing():
 
 def test_more_work_smaller_pieces(monkeypatch):
     def piece(**settings):
-        return StageProgram(FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0).piece
+        return StageProgram(
+            FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0
+        ).updates_per_call
 
-    monkeypatch.setattr(effort, "MOST_OPERATIONS", 1e8)
+    monkeypatch.setattr(effort, "OPERATIONS_PER_CALL", 1e8)
     few, more = piece(batch_size=64), piece(batch_size=16)
     assert 1 < 2 * few < more < 8 * few
-    monkeypatch.setattr(effort, "MOST_OPERATIONS", 1)
+    monkeypatch.setattr(effort, "OPERATIONS_PER_CALL", 1)
     assert piece() == 1
     on_a_gpu = FleetProgram([mopo_run(recording(), 0)])
     on_a_gpu.platform = "gpu"
-    assert StageProgram(on_a_gpu, 0).piece is None
+    assert StageProgram(on_a_gpu, 0).updates_per_call is None
 
 
 # -- stages in an experiment ------------------------------------------------------------------------------------------
@@ -412,7 +414,7 @@ def test_a_stop_within_an_epoch_loses_nothing(train, tmp_path, monkeypatch, how,
         return state, cut, metrics
 
     with monkeypatch.context() as patched:
-        patched.setattr(StageProgram, "piece", 50)
+        patched.setattr(StageProgram, "updates_per_call", 50)
         patched.setattr(TrainingProgress, "advance", lambda self, done: (shown.append(done), advance(self, done)))
         patched.setattr(stages.FleetStages, "_part", interrupt)
         message = "stopped at update 100 of 185 in epoch 3 of the stage 'dynamics' with a checkpoint"
@@ -424,7 +426,7 @@ def test_a_stop_within_an_epoch_loses_nothing(train, tmp_path, monkeypatch, how,
     newest = checkpoints(tmp_path / "interrupted" / "fleet-0" / "stage-dynamics")[0]
     assert load_checkpoint(newest)[1]["done"] == (100 if how == "asked" else 50)
     assert {row.step for row in score_rl.load(tmp_path / "interrupted").metrics} == {1, 2}
-    monkeypatch.setattr(StageProgram, "piece", afterwards)
+    monkeypatch.setattr(StageProgram, "updates_per_call", afterwards)
     resumed = score_rl.resume(tmp_path / "interrupted", tensorboard=False)
     if afterwards is not None:
         same(undisturbed, resumed)

@@ -5,6 +5,7 @@ import hashlib
 import os
 import platform
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,6 +37,19 @@ def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | 
             continue  # another version: it has its own way, which is only slower
         known[name] = value
     return known
+
+
+def compiled_bytes(program: Any) -> int | None:
+    """Bytes that a compiled program needs on each device, as the compiler says; None where it says nothing."""
+    analysis = program.memory_analysis()
+    if analysis is None:
+        return None
+    return int(
+        analysis.argument_size_in_bytes
+        + analysis.output_size_in_bytes
+        + analysis.temp_size_in_bytes
+        - analysis.alias_size_in_bytes
+    )
 
 
 # KiB of shared memory that one program of a kernel may take on NVIDIA's GPUs, by compute capability (CUDA's

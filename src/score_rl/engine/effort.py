@@ -1,16 +1,16 @@
-"""How much arithmetic a traced program is: counted, so that a fleet is cut in the same way wherever it is trained."""
+"""How much arithmetic a traced program is. It is counted, not timed: a window is cut the same way on every machine."""
 
 import math
 from typing import Any
 
 from jax.extend.core import jaxprs_in_params
 
-MOST_OPERATIONS = 2e11  # of one call on a CPU: half a second to some seconds
-NUMBER = 50  # multiplications cost a CPU as much as one number computed outside of products: memory, not arithmetic
+OPERATIONS_PER_CALL = 2e11  # at most, on a CPU: half a second to some seconds
+OPERATIONS_PER_NUMBER = 50  # what a number computed outside of products costs a CPU, in multiplications: it is memory
 
 
-def operations(jaxpr: Any) -> float:
-    """Of products two for each term, of everything else `NUMBER` for each number; loops of unknown length once."""
+def count_operations(jaxpr: Any) -> float:
+    """Two for each term of a product, `OPERATIONS_PER_NUMBER` for any other number; loops of unknown length once."""
     total = 0.0
     for equation in jaxpr.eqns:
         inner = list(jaxprs_in_params(equation.params))
@@ -19,7 +19,7 @@ def operations(jaxpr: Any) -> float:
             shape = equation.invars[0].aval.shape
             total += 2 * equation.outvars[0].aval.size * math.prod(shape[axis] for axis in summed)
         elif not inner:
-            total += NUMBER * sum(variable.aval.size for variable in equation.outvars)
+            total += OPERATIONS_PER_NUMBER * sum(variable.aval.size for variable in equation.outvars)
         repeated = equation.params["length"] if equation.primitive.name == "scan" else 1
-        total += repeated * sum(map(operations, inner))
+        total += repeated * sum(map(count_operations, inner))
     return total

@@ -21,10 +21,12 @@ import numpy as np
 from jax.extend.core import jaxprs_in_params
 
 from score_rl.algorithms.algorithm import cycle
-from score_rl.data.dataset import Dataset, make_dataset
-from score_rl.engine.program import FleetProgram, train_window
+from score_rl.data.dataset import make_dataset
+from score_rl.engine.batches import rows_bytes
+from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import StageProgram
+from score_rl.engine.window import train_window
 from score_rl.nets.precision import Precision, arithmetic
 
 GIBIBYTE = 2**30
@@ -76,12 +78,6 @@ class Need:
         return int(self.fixed + self.per_run * -(-len(runs) // self.devices) + sum(data.values()))
 
 
-def rows_bytes(dataset: Dataset) -> int:
-    """What a data set takes on the device, packed (`program.pack_rows`)."""
-    columns = 2 * dataset.observation_dim + dataset.action_dim + 3
-    return 4 * columns * len(dataset)
-
-
 def upper_bound(run: Run, precision: Precision = "float32") -> int:
     """More bytes than one run of a fleet can need, its data left out: nothing is freed, nothing is fused."""
     program = FleetProgram([_stand_in(run)], jax.local_devices()[:1], precision)
@@ -113,21 +109,11 @@ def _compiled_need(run: Run, number: int, updates: int, precision: Precision) ->
     runs = [dataclasses.replace(stand_in, id=str(n), seed=n) for n in range(number)]
     program = FleetProgram(runs, jax.local_devices()[:1], precision)
     needs = [program.memory(updates)]
+    waiting = _bytes(program.state_shapes())  # the state of training, while a stage is trained
     for stage in range(len(program.algorithm.stages)):
-        stages = StageProgram(program, stage)
-        working = jax.ShapeDtypeStruct((number,), jnp.bool_)
-        counter = jax.ShapeDtypeStruct((), jnp.int32)
-        lowered = stages._epoch.lower(program.inputs, stages.state_shapes(), working, counter, program.rows)
-        analysis = lowered.compile().memory_analysis()
-        if analysis is not None:
-            outside = _bytes(program.state_shapes())  # the state of training waits meanwhile
-            needs.append(
-                analysis.argument_size_in_bytes
-                + analysis.output_size_in_bytes
-                + analysis.temp_size_in_bytes
-                - analysis.alias_size_in_bytes
-                + outside
-            )
+        found = StageProgram(program, stage).memory()
+        if found is not None:
+            needs.append(found + waiting)
     return max(needs) - rows_bytes(stand_in.dataset)
 
 
@@ -199,7 +185,7 @@ def footprint(program: FleetProgram, updates: int) -> Footprint:
     """Of a fleet whose program does windows of `updates`; compiles it."""
     return Footprint(
         program=program.memory(updates),
-        available=total_memory(program.mesh.devices.flat[0]),
+        available=total_memory(program.devices.first),
         checkpoint=_bytes(jax.eval_shape(lambda: jax.tree.map(_stored, program.init()))),
     )
 

@@ -30,7 +30,7 @@ class Run:
         return run_identity(self.algorithm.name, self.dataset.checksum, self.seed)
 
     @property
-    def shape(self) -> tuple[Any, ...]:
+    def fleet_key(self) -> tuple[Any, ...]:
         """Runs that agree in this train as one fleet."""
         static = [
             (field.name, getattr(self.config, field.name))
@@ -48,5 +48,5 @@ def group_fleets(runs: Sequence[Run]) -> list[list[Run]]:
     """Runs of equal shape together, in the order in which the shapes first appear."""
     fleets: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        fleets.setdefault(run.shape, []).append(run)
+        fleets.setdefault(run.fleet_key, []).append(run)
     return list(fleets.values())

@@ -101,7 +101,7 @@ class FleetActor:
     def __init__(self, program: FleetProgram, spec: ExperimentSpec) -> None:
         self.runs, self.spec = program.runs, spec
         self._act = batched_act(program.algorithm)
-        trains_on = program.mesh.devices.flat[0]
+        trains_on = program.devices.first
         self.training_waits = trains_on.platform != "cpu" and operations_per_action(program) > COSTLY
         self._device = trains_on if self.training_waits else host_device()
         self._fixed = jax.device_get((program.inputs.config, program.inputs.treatment))

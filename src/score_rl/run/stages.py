@@ -25,7 +25,7 @@ from score_rl.algorithms.algorithm import Metrics, Stage
 from score_rl.disk import cache_folder, writable
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
-from score_rl.engine.stage_program import Begun, StageProgram
+from score_rl.engine.stage_program import EpochProgress, StageProgram
 from score_rl.errors import InputError, Stopped, as_read
 from score_rl.run.progress import TrainingProgress
 from score_rl.store.checkpoints import (
@@ -56,7 +56,7 @@ class Cut:
     """An epoch of which some updates are done."""
 
     done: int  # updates
-    begun: Begun
+    begun: EpochProgress
 
     @cached_property
     def updates(self) -> int:
@@ -161,7 +161,7 @@ class FleetStages:
     ) -> Any:
         stage, most, saved_at = program.stage, program.stage.epochs(self.program.runs[0].config), time.monotonic()
         while epoch < most:
-            if cut is None and program.piece is None:
+            if cut is None and program.updates_per_call is None:
                 state, metrics = program.epoch(state, active, epoch)
             else:
                 state, cut, metrics = self._part(program, epoch, cut, state, active)
@@ -194,7 +194,7 @@ class FleetStages:
     ) -> tuple[Any, Cut | None, Metrics]:
         """The next piece of an epoch; after the last one, what the whole came to."""
         cut = cut or Cut(0, program.begin(state, active))
-        until = min(cut.done + (program.piece or cut.updates), cut.updates)
+        until = min(cut.done + (program.updates_per_call or cut.updates), cut.updates)
         state, begun = program.part(state, cut.begun, epoch, cut.done, until)
         _wait_for(begun.sums)
         if until < cut.updates:
@@ -237,17 +237,16 @@ class FleetStages:
                 )
                 cut = None
                 if DONE in arrays:
-                    begun = from_arrays(prefixed(arrays, CUT), program.begun_shapes())
+                    begun = from_arrays(prefixed(arrays, CUT), program.progress_shapes())
                     cut = Cut(int(arrays[DONE]), self.program.put(begun))
                 return epoch, cut, self.program.put(state), given, arrays["active"]
             except DamagedError as error:
                 self._say(f"{path.name} is damaged ({error}); falling back to the checkpoint before it.")
                 path.unlink()
         given = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes[1])
-        active = np.ones(self.program.width, bool)
+        active = np.ones(self.program.devices.width, bool)
         found = {run.id: self._find(run, stage, shapes[1]) for run in self.program.runs}
-        padded = self.program.runs + [self.program.runs[-1]] * (self.program.width - len(self.program.runs))
-        for place, run in enumerate(padded):
+        for place, run in enumerate(self.program.devices.filled(self.program.runs)):
             stored = found[run.id]
             if stored is not None:
                 active[place] = False

@@ -259,7 +259,7 @@ class FleetTrainer:
     def runs_ahead(self) -> bool:
         """Whether the next window is begun before this one is known to be done: an accelerator would stand still until
         the host has noticed and dealt with it. On a CPU that takes no time worth a later stop."""
-        return self.program.mesh.devices.flat[0].platform != "cpu"
+        return self.program.devices.first.platform != "cpu"
 
     def _finish(self, window: Window) -> None:
         self._wait_for(window)
@@ -423,10 +423,10 @@ class FleetTrainer:
             return
         began = time.perf_counter()
         self.say(f"Compiling one program for {_count(len(self.runs), 'run')} ...")
-        self.piece = self.program.piece(self.spec.log_every)
+        self.piece = self.program.updates_per_call(self.spec.log_every)
         takes = footprint(self.program, self.piece)
         compiled = time.perf_counter() - began
-        device = self.program.mesh.devices.flat[0]
+        device = self.program.devices.first
         if not takes.fits:
             do = "train fewer runs at once" if len(self.runs) > 1 else "give a smaller batch or smaller networks"
             raise InputError(
@@ -440,7 +440,7 @@ class FleetTrainer:
                 f"checkpoints need {as_size(3 * state)} and {self.folder.path} has {as_size(free)} free; "
                 "free some space or give another `out`."
             )
-        several = f" (each of {self.program.mesh.size})" if self.program.mesh.size > 1 else ""
+        several = f" (each of {self.program.devices.number})" if self.program.devices.number > 1 else ""
         self.say(
             f"Compiled in {compiled:.0f} s. Memory: {as_size(takes.program)} on {device.device_kind}{several}. "
             f"A checkpoint: {as_size(state)}."

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.speed import scale, startup, timing, updates, whole_training
 from benchmarks.speed.arguments import Arguments
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.engine.program import pack_rows
+from score_rl.engine.batches import pack_rows
 
 
 @pytest.fixture
