@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from score_rl.data.dataset import Dataset, make_dataset
+from score_rl.data.dataset import make_dataset
 from score_rl.errors import InputError
 
 from .recordings import recording
@@ -82,52 +82,13 @@ def test_the_checksum_ignores_name_environment_and_source() -> None:
     assert other.checksum == plain.checksum
 
 
-def with_value(key: str, value: float, row: int = 7) -> dict[str, np.ndarray]:
-    values = recording()[key].astype(np.float32)
-    values[row] = value
-    return {key: values}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (with_value("observations", np.nan), "observations has NaN or infinite values in 1 of 12 rows, .* row 7"),
-        (with_value("next_observations", np.inf), "next_observations has NaN or infinite values .* row 7"),
-        (with_value("actions", np.nan), "actions has NaN"),
-        (with_value("rewards", -np.inf), "rewards has NaN or infinite"),
-        (with_value("actions", 1.01), r"action 0 reaches .* in 1 rows, the first in row 7: .*`action_bounds`"),
-        (with_value("terminals", 0.5), "terminals holds 0.5 in row 7"),
-        ({"rewards": np.zeros(11)}, "differ in rows .observations 12, actions 12, rewards 11"),
-        ({"rewards": np.zeros((12, 1))}, "rewards is an array of float64 with shape .12, 1."),
-        ({"observations": np.zeros(12)}, "observations is an array of float64 with shape .12,."),
-        ({"observations": np.full((12, 3), "a")}, "observations is an array of <U1"),
-        ({"next_observations": np.zeros((12, 4))}, "next_observations has shape .12, 4. and observations .12, 3."),
-        ({"terminals": np.zeros(12), "timeouts": np.zeros(12)}, "no terminal and no timeout in 12 rows"),
-        ({"action_bounds": (1.0, -1.0)}, "not finite and ascending"),
-        ({"action_bounds": (np.zeros(3), np.ones(3))}, "actions have 2 dimensions"),
-    ],
-)
-def test_what_is_refused(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words) as caught:
-        make_dataset("test", **{**recording(), **change})
-    assert "\n" not in str(caught.value)
-
-
-def test_empty_is_refused() -> None:
-    with pytest.raises(InputError, match="test is empty"):
-        make_dataset("test", **{key: values[:0] for key, values in recording().items()})
-
-
 def test_nothing_but_cut_single_steps_is_refused() -> None:
     with pytest.raises(InputError, match="no row with a next observation"):
         make_dataset("test", **recording((1, 1), "cc", next_observations=None))
 
 
-def test_rounding_over_a_bound_is_accepted_and_not_repaired() -> None:
-    dataset: Dataset = make_dataset("test", **{**recording(), **with_value("actions", 1.0 + 5e-6)})
-    assert dataset.actions.max() > 1.0
-
-
-def test_values_so_large_that_their_sum_overflows_are_not_called_infinite() -> None:
-    big = {"observations": np.full((12, 3), 3e38, dtype=np.float32)}
-    assert len(make_dataset("test", **{**recording(), **big})) == 12
+def test_it_says_what_it_is() -> None:
+    named = make_dataset("replica:test", **recording(), environment="Pendulum-v1")
+    assert repr(named) == (
+        "<Dataset replica:test: 12 rows in 3 trajectories, 3 observations, 2 actions, environment Pendulum-v1>"
+    )

@@ -1,5 +1,6 @@
 """How observations are scaled."""
 
+import jax.numpy as jnp
 import numpy as np
 
 from score_rl.data.dataset import make_dataset
@@ -16,6 +17,5 @@ def test_what_never_changes_is_not_magnified():
     scale = dataset.observations.astype(np.float64).std(axis=0) + STATE_EPSILON
     scale[1] = 1.0
     np.testing.assert_allclose(treatment.observation_scale, scale, rtol=1e-6)
-    other = dataset.observations[:1].copy()
-    other[0, 1] = 51.0
+    other = jnp.asarray(dataset.observations[:1]).at[0, 1].set(51.0)
     np.testing.assert_allclose(treatment.observe(other)[0, 1], 1.0)

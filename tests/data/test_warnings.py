@@ -69,10 +69,10 @@ def test_an_observation_that_never_changes() -> None:
 def test_an_action_that_hardly_changes() -> None:
     rows = plant()
     rows["actions"][:, 1] = 50 + 0.04 * rows["actions"][:, 1]
-    doubt = only(made(actions=rows["actions"], bounds=([-1, 0], [1, 100])))
+    doubt = only(made(actions=rows["actions"], bounds=(np.array([-1, 0]), np.array([1, 100]))))
     assert doubt.startswith("Action 1 stays between 49.9")
     assert "its bounds are 0 and 100" in doubt
-    assert find_warnings(made(actions=rows["actions"], bounds=([-1, 49.95], [1, 50.05]))) == []
+    assert find_warnings(made(actions=rows["actions"], bounds=(np.array([-1, 49.95]), np.array([1, 50.05])))) == []
 
 
 def test_large_observations_are_named_for_methods_that_do_not_scale_them() -> None:

@@ -1,67 +1,16 @@
 """Fetching published files, against a server on this machine."""
 
 import hashlib
-import threading
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from score_rl.data.catalogue import load_dataset
-from score_rl.data.sources import d4rl
-from score_rl.data.sources.d4rl import D4RLFile, d4rl_path, d4rl_table
 from score_rl.data.sources.download import fetch
 from score_rl.errors import InputError
-from tests.data.recordings import hopper_recording, write
+from tests.data.sources.file_server import CONTENT, Server
 
-CONTENT = np.random.default_rng(0).bytes(300_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-
-
-class Server(ThreadingHTTPServer):
-    """Serves one file, with ranges; may break off, refuse ranges, or answer with an error."""
-
-    content = CONTENT
-    break_after: int | None = None  # bytes per answer
-    ranges = True
-    status: int | None = None
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.asked: list[str | None] = []
-        self.url = f"http://127.0.0.1:{self.server_port}/file.hdf5"
-
-
-class Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range")
-        self.server.asked.append(wanted)
-        if self.server.status is not None:
-            self.send_error(self.server.status)
-            return
-        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.ranges else 0
-        body = self.server.content[start:]
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: self.server.break_after])
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever, args=(0.01,))
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -160,50 +109,3 @@ def test_offline_says_which_file_to_put_where(tmp_path: Path) -> None:
     assert server.url in message
     assert f"put the file at {path} yourself" in message
     assert "\n" not in message
-
-
-@pytest.fixture
-def published(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A published file of our own making, under a name of its own."""
-    path = write(tmp_path / "origin.hdf5", hopper_recording())
-    server.content = path.read_bytes()
-    facts = D4RLFile(
-        url=server.url.replace("file", "hopper_tiny-v2"),
-        bytes=len(server.content),
-        sha256=hashlib.sha256(server.content).hexdigest(),
-        transitions=12,
-        episodes=3,
-        returns=None,
-    )
-    monkeypatch.setattr(d4rl, "d4rl_table", lambda: {"hopper-tiny-v2": facts})
-    return "d4rl:hopper-tiny-v2"
-
-
-def test_a_published_data_set_is_fetched_once(server: Server, published: str, tmp_path: Path) -> None:
-    first = load_dataset(published, cache=tmp_path, progress=False)
-    again = load_dataset(published, cache=tmp_path, progress=False)
-    assert (first.name, first.environment, len(first)) == (published, "hopper", 12)
-    assert first.source["kind"] == "d4rl"
-    assert first.checksum == again.checksum
-    assert len(server.asked) == 1
-
-
-def test_a_cached_file_with_other_contents_is_refused(published: str, tmp_path: Path) -> None:
-    path = d4rl_path(tmp_path, "hopper-tiny-v2")
-    path.parent.mkdir()
-    path.write_bytes(b"something else")
-    with pytest.raises(InputError, match=r"is not the published file .14 bytes found.*delete it, or replace it with"):
-        load_dataset(published, cache=tmp_path, progress=False)
-
-
-def test_the_table_holds_all_eighteen() -> None:
-    table = d4rl_table()
-    kinds = ("random", "medium", "medium-replay", "medium-expert", "expert", "full-replay")
-    assert set(table) == {f"{t}-{k}-v2" for t in ("halfcheetah", "hopper", "walker2d") for k in kinds}
-    for name, facts in table.items():
-        assert facts.url.endswith(f"/{name.removesuffix('-v2').replace('-', '_', 2)}-v2.hdf5")
-        assert len(facts.sha256) == 64
-        assert 200_000 < facts.transitions <= 2_000_000
-        assert facts.bytes > 50_000_000
-        if facts.returns is not None:
-            assert facts.returns["min"] <= facts.returns["mean"] <= facts.returns["max"]

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +17,7 @@ LAYERS = ("fc0", "fc1", "last_fc", "last_fc_log_std")  # as D4RL names them
 SQUASH_EPSILON = 1e-6  # keeps the log-probability of a saturated action finite, as in D4RL's recordings
 
 
+@runtime_checkable
 class Policy(Protocol):
     """A stochastic policy. Its noise is drawn first and used later, so that every episode owns its noise."""
 

@@ -167,7 +167,7 @@ class _Stream:
         self.step[slots] += 1
         self.stepped += len(slots)
         for slot in slots[result.terminals | result.timeouts]:
-            self.finished[int(self.episode[slot])] = self._recorded(slot)
+            self.finished[int(self.episode[slot])] = self._recorded(int(slot))
             self.episode[slot] = -1
 
     def _recorded(self, slot: int) -> Rows:
