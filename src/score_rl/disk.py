@@ -1,4 +1,4 @@
-"""Where downloaded and built files live, and how a file comes into being whole or not at all."""
+"""Where downloaded and built files live, and the one way in which this package writes a file: whole or not at all."""
 
 import errno
 import os
@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from platformdirs import user_cache_path
+
 from score_rl.errors import InputError
+
+ANOTHER_CACHE = "free some space or set SCORE_RL_CACHE to a folder on another disk"
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FORBIDDEN = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
 
 
 def cache_folder(cache: Path | None = None) -> Path:
@@ -17,48 +23,75 @@ def cache_folder(cache: Path | None = None) -> Path:
         return Path(cache)
     if chosen := os.environ.get("SCORE_RL_CACHE"):
         return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = str(Path.home() / "Library" / "Caches")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "score-rl"
+    return user_cache_path("score-rl", appauthor=False, opinion=False)
+
+
+def write_file(path: Path, content: bytes | str, *, if_full: str = "free some space") -> None:
+    """Replace a file in one step: readers see the old one or the new one, never a part of it.
+
+    `if_full` is what a user should do where the disk is full.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    with replacing(path, if_full=if_full) as temporary:
+        temporary.write_bytes(data)
 
 
 @contextmanager
-def whole_file(path: Path, expected_bytes: int) -> Iterator[Path]:
-    """A temporary name beside `path` to write to: renamed to `path` when the block succeeds, removed when it fails."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with writable(path, expected_bytes):
+def replacing(path: Path, size: int = 0, *, if_full: str = ANOTHER_CACHE) -> Iterator[Path]:
+    """A temporary name beside `path` to write to. It replaces `path` when the block ends, and goes if the block fails.
+
+    `size` is how many bytes are to come, as far as that is known.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with disk_errors(path, if_full=if_full):
+        make_room(path, size)
         try:
             yield temporary
-            temporary.replace(path)
+            put_in_place(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
 
 
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Give a whole file its name.
+
+    Its content is on the disk before it has the name, so that a power cut leaves the old file or the new one.
+    """
+    _flush(temporary)
+    temporary.replace(path)
+    if sys.platform != "win32":  # there, folders cannot be flushed
+        _flush(path.parent)
+
+
+def make_room(path: Path, size: int) -> None:
+    """Make the folder for a file of so many bytes; refuse a disk that is too small for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(path.parent).free
+    if free < size:
+        raise InputError(
+            f"{path} needs {size / 1e6:.0f} MB and the disk has {free / 1e6:.0f} MB left: {ANOTHER_CACHE}."
+        )
+
+
 @contextmanager
-def writable(path: Path, expected_bytes: int) -> Iterator[None]:
-    """Make the folder for `path`; turn a full or forbidden disk into one sentence, before writing where possible."""
+def disk_errors(path: Path, *, if_full: str) -> Iterator[None]:
+    """Turn a full or forbidden disk into one sentence."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(path.parent).free
-        if free < expected_bytes:
-            raise InputError(
-                f"{path} needs {expected_bytes / 1e6:.0f} MB and the disk has {free / 1e6:.0f} MB left: "
-                "free some space or set SCORE_RL_CACHE to a folder on another disk."
-            )
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error):
-            raise InputError(
-                f"no space was left on the disk while writing {path}: "
-                "free some space or set SCORE_RL_CACHE to a folder on another disk."
-            ) from error
-        if error.errno in (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST):
+        if error.errno in FULL or "No space left" in str(error):  # HDF5's errors have no number
+            raise InputError(f"no space was left on the disk while writing {path}: {if_full}.") from error
+        if error.errno in FORBIDDEN:
             raise InputError(
                 f"{path} cannot be written ({error.strerror}): "
                 "choose another place, for cached files with SCORE_RL_CACHE."
             ) from error
         raise
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

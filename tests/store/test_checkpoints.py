@@ -1,15 +1,11 @@
 """A checkpoint is whole or it is refused."""
 
-import errno
-
 import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from score_rl.errors import InputError
-from score_rl.store import checkpoints as checkpoint
 from score_rl.store.checkpoints import (
     DamagedError,
     checkpoints,
@@ -17,7 +13,6 @@ from score_rl.store.checkpoints import (
     load_checkpoint,
     save_checkpoint,
     to_arrays,
-    write_whole,
 )
 
 
@@ -84,17 +79,3 @@ def test_only_the_newest_two_are_kept_and_leftovers_go(tmp_path):
         "step-0000000003.safetensors", "step-0000000002.safetensors"
     ]  # fmt: skip
     assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_full_disk_leaves_the_old_file_whole(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_whole(path, b"old")
-
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(checkpoint.os, "fsync", full)
-    with pytest.raises(InputError, match="no space left"):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from score_rl.disk import write_file
 from score_rl.errors import not_installed
 
 # Okabe and Ito's colours, told apart with any colour vision; markers and dashes differ as well.
@@ -51,12 +53,14 @@ def new_figure(rows: int, columns: int, width: float = 4.2, height: float = 3.3)
 def save_figure(figure: Any, out: Path, name: str) -> list[Path]:
     """`name`.svg and `name`.pdf in `out`, the same bytes for the same figure."""
     matplotlib = require_matplotlib()
-    out.mkdir(parents=True, exist_ok=True)
-    files = [out / f"{name}.svg", out / f"{name}.pdf"]
+    svg, pdf = io.BytesIO(), io.BytesIO()
     with matplotlib.rc_context({"svg.hashsalt": "score-rl", "pdf.fonttype": 42}):
-        figure.savefig(files[0], metadata={"Date": None})
+        figure.savefig(svg, format="svg", metadata={"Date": None})
         figure.set_layout_engine("none")  # what is where has been decided; each time anew takes longer than drawing
-        figure.savefig(files[1], metadata={"CreationDate": None})
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    files = [out / f"{name}.svg", out / f"{name}.pdf"]
+    for file, content in zip(files, (svg, pdf), strict=True):
+        write_file(file, content.getvalue())
     return files
 
 

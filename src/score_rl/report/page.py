@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from score_rl.disk import replacing, write_file
 from score_rl.errors import InputError, not_installed
 from score_rl.report import figures
 from score_rl.report.drawing import require_matplotlib
@@ -26,7 +27,6 @@ from score_rl.report.paper import printed
 from score_rl.report.results import FINISHED, GOING, RETURN, SCORE, SPEED, UNCERTAINTY, Group, RunResult
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, in_order, mean_and_std, score_table, to_csv, to_latex
-from score_rl.store.checkpoints import write_whole
 
 MARK = '<meta name="generator" content="score-rl report">'  # tells a report from a folder that is something else
 RAW = ("experiment.json", "status.json", "metrics.csv", "summary.json", "curves.csv")
@@ -85,7 +85,7 @@ def write_report(
         out.mkdir(parents=True, exist_ok=True)
         page = _Page(runs, out, say)
         html = page.render()
-        write_whole(out / "index.html", html.encode())
+        write_file(out / "index.html", html)
     except OSError as error:
         raise InputError(f"cannot write to {out} ({error.strerror}); give another --out.") from error
     return out / "index.html"
@@ -171,8 +171,8 @@ class _Page:
         folder = self.out / "tables"
         folder.mkdir(exist_ok=True)
         name = self.name("tables", name)
-        (folder / f"{name}.csv").write_text(csv)
-        (folder / f"{name}.tex").write_text(latex)
+        write_file(folder / f"{name}.csv", csv)
+        write_file(folder / f"{name}.tex", latex)
         return [("CSV", _link("tables", f"{name}.csv")), ("LaTeX", _link("tables", f"{name}.tex"))]
 
     # -- what is shown -----------------------------------------------------------------------------------------------
@@ -335,7 +335,8 @@ class _Page:
             for file in RAW:
                 if (folder / file).is_file():
                     # Not under their own names: a report must not be found as one more experiment.
-                    shutil.copyfile(folder / file, raw / f"{name}.{file}")
+                    with replacing(raw / f"{name}.{file}", if_full="free some space") as temporary:
+                        shutil.copyfile(folder / file, temporary)
                     files.append((file, _link("raw", f"{name}.{file}")))
             settings = list(dict.fromkeys(setting for run in runs for setting in run.config))
             equal = {s: runs[0].config.get(s) for s in settings if len({str(run.config.get(s)) for run in runs}) == 1}

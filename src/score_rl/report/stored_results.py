@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from score_rl.disk import write_file
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError
 from score_rl.report.results import FINISHED, SCORE, RunResult, curves_of
-from score_rl.store.checkpoints import write_whole
 
 STORED_FORMAT = 2
 _KEPT_OF_A_RUN = (
@@ -141,7 +141,7 @@ def store_results(
     # One line for each run: their settings are many and nearly equal.
     lines = ",\n".join("  " + json.dumps(run, allow_nan=False) for run in runs)
     text = json.dumps(summary, indent=1, allow_nan=False).removesuffix("\n}") + f',\n "runs": [\n{lines}\n ]\n}}\n'
-    write_whole(folder / "summary.json", text.encode())
+    write_file(folder / "summary.json", text)
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([("run", "step", "name", "value"), *rows])
-    write_whole(folder / "curves.csv", table.getvalue().encode())
+    write_file(folder / "curves.csv", table.getvalue())

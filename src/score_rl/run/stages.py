@@ -22,7 +22,7 @@ import numpy as np
 from rich.console import Console
 
 from score_rl.algorithms.algorithm import Metrics, Stage
-from score_rl.disk import cache_folder, writable
+from score_rl.disk import ANOTHER_CACHE, cache_folder
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import EpochProgress, StageProgram
@@ -289,8 +289,7 @@ class FleetStages:
         path, arrays = cache_path(run, stage), to_arrays(result)
         about = {"run": run.id, "dataset": run.dataset.name, "checksum": run.dataset.checksum, "seed": run.seed}
         try:
-            with writable(path, sum(array.nbytes for array in arrays.values())):
-                write_arrays(path, 0, arrays, about)
+            write_arrays(path, 0, arrays, about, if_full=ANOTHER_CACHE)
         except InputError as error:  # training needs no cache
             self._say(f"{stage.name} is not kept for later: {error}")
 

@@ -1,9 +1,7 @@
 """Checkpoints that survive a kill at any moment: whole files with a checksum, or nothing."""
 
-import errno
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,38 +12,15 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from score_rl.errors import InputError
+from score_rl.disk import write_file
 
 KEEP = 2  # the newest, and the one before in case the newest is damaged
+FREE_AND_RESUME = "what was written before is whole; free some space, then go on with `resume`"
 CUT = "cut."  # before the names of what a checkpoint holds of a window, or of a stage's epoch, that it cuts
 
 
 class DamagedError(Exception):
     """A checkpoint that cannot be trusted, and why."""
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file in one step: readers see the old one or the new one, never a part."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise InputError(
-                f"no space left to write {path} ({len(content) / 2**20:.1f} MiB); what was written before is whole: "
-                "free some space, then go on with --resume."
-            ) from error
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def to_arrays(tree: Any) -> dict[str, np.ndarray]:
@@ -101,10 +76,17 @@ def checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
-def write_arrays(path: Path, step: int, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+def write_arrays(
+    path: Path,
+    step: int,
+    arrays: Mapping[str, np.ndarray],
+    about: Mapping[str, Any],
+    *,
+    if_full: str = FREE_AND_RESUME,
+) -> None:
     """A file that `load_checkpoint` reads."""
     metadata = {"step": str(step), "sha256": _digest(arrays, step), "about": json.dumps(about)}
-    write_whole(path, save(dict(arrays), metadata=metadata))
+    write_file(path, save(dict(arrays), metadata=metadata), if_full=if_full)
 
 
 def save_checkpoint(folder: Path, step: int, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> Path:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from score_rl.disk import write_file
 from score_rl.errors import InputError
 from score_rl.store import metrics
-from score_rl.store.checkpoints import write_whole
+from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.metrics import MetricsTable
 from score_rl.store.records import ExperimentRecord, StatusRecord, as_json
 
@@ -61,7 +62,7 @@ class Folder:
         return ExperimentRecord.from_json(_read_json(path, "restore the file from a copy"), path)
 
     def write_experiment(self, experiment: ExperimentRecord) -> None:
-        write_whole(self.path / EXPERIMENT, as_json(experiment))
+        write_file(self.path / EXPERIMENT, as_json(experiment), if_full=FREE_AND_RESUME)
 
     def status(self) -> StatusRecord:
         """How far it is; "started" where nothing was written yet."""
@@ -71,7 +72,7 @@ class Folder:
         return StatusRecord.from_json(_read_json(path, "remove it, and training writes another"), path)
 
     def write_status(self, status: StatusRecord) -> None:
-        write_whole(self.path / STATUS, as_json(status))
+        write_file(self.path / STATUS, as_json(status), if_full=FREE_AND_RESUME)
 
     def fleet(self, number: int) -> Path:
         return self.path / f"fleet-{number}"

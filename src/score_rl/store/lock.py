@@ -1,7 +1,11 @@
-"""One process at a time trains in a folder, and others can see whether it is still there.
+"""One process at a time trains in a folder, and others can see whether it still does.
 
-A lock of the operating system on a small file: it is gone with its process, however that ends. Where locks do not
-exist (Windows, some network disks) nothing is known, and nothing is refused.
+The operating system locks a small file and unlocks it when the process ends, however it ends. Where there are no such
+locks (Windows, some network disks), nothing is known and nothing is refused.
+
+The package `filelock` does worse here: it fails on a network disk without locks (ENOLCK, EOPNOTSUPP), and it has no
+shared lock, so that who only looks needs permission to write and can keep training from starting. It would lock on
+Windows, which this module does not.
 """
 
 import json
@@ -25,7 +29,7 @@ ATTEMPTS, PAUSE = 5, 0.1  # in seconds
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Refused while another process holds it: both would write into the same tables and checkpoints."""
+    """Hold the lock of a folder. Refused while another process has it: both would write the same files."""
     try:
         file = (folder / FILE).open("a+")
     except OSError as error:
@@ -42,8 +46,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def is_held(folder: Path) -> bool | None:
-    """Whether a process trains in a folder; None where that cannot be known: by a process of another machine, or
-    before there was a lock."""
+    """Whether a process trains in a folder. None where that cannot be known: on another machine, or without locks."""
     try:
         with (folder / FILE).open() as file:
             if _read(file.read()).get("machine") != platform.node():
@@ -55,7 +58,10 @@ def is_held(folder: Path) -> bool | None:
 
 
 def _lock(number: int, *, shared: bool) -> bool | None:
-    """False if another process has it, None where there are no locks; released when the file is closed."""
+    """Try to lock an open file: False if another process has it, None where there are no locks.
+
+    Closing the file unlocks it.
+    """
     if fcntl is None:
         return None
     try:
@@ -68,7 +74,7 @@ def _lock(number: int, *, shared: bool) -> bool | None:
 
 
 def _locked_in_time(number: int) -> bool:
-    """False if another process keeps it: one that only looks whether it is held has it for a moment."""
+    """False if another process keeps the lock. One that only looks has it for a moment, so this tries again."""
     for _ in range(ATTEMPTS):
         if _lock(number, shared=False) is not False:
             return True

@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from score_rl.disk import write_file
 from score_rl.errors import InputError
-from score_rl.store.checkpoints import write_whole
+from score_rl.store.checkpoints import FREE_AND_RESUME
 
 FILE = "metrics.csv"
 COLUMNS = ("run", "step", "name", "value")
@@ -81,7 +82,7 @@ def rewind_metrics(
     """
     chosen = set(runs)
     rows = [row for row in read_metrics(folder) if row.run not in chosen or row.step <= step or not counted(row.name)]
-    write_whole(folder / FILE, _csv([COLUMNS, *rows]))
+    write_file(folder / FILE, _csv([COLUMNS, *rows]), if_full=FREE_AND_RESUME)
     return MetricsTable(rows)
 
 
@@ -127,7 +128,7 @@ class MetricsWriter:
         if self._file is not None:
             self._file.close()
         if not self._path.exists():
-            write_whole(self._path, _csv([COLUMNS]))
+            write_file(self._path, _csv([COLUMNS]), if_full=FREE_AND_RESUME)
         self._file = self._path.open("ab", buffering=0)
 
     def write(self, rows: Iterable[Row]) -> None:
@@ -146,7 +147,7 @@ class MetricsWriter:
         except OSError as error:
             raise InputError(
                 f"cannot write measurements to {self._folder} ({error.strerror}); free some space, then go on "
-                "with --resume."
+                "with `resume`."
             ) from error
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from score_rl.data.collection.policies import SquashedGaussian, write_policy
 from score_rl.data.collection.recorder import Rows
-from score_rl.disk import whole_file
+from score_rl.disk import replacing
 from score_rl.envs.tasks import TASKS
 from score_rl.versions import version_of
 
@@ -29,7 +29,7 @@ def write_hdf5(
     """Write a recording in D4RL's format, whole or not at all."""
     import h5py
 
-    with whole_file(path, rows.nbytes) as temporary, h5py.File(temporary, "w") as file:
+    with replacing(path, rows.nbytes) as temporary, h5py.File(temporary, "w") as file:
         for key, values in rows.stored().items():
             file[key] = values
         metadata = file.create_group("metadata")

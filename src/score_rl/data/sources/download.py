@@ -8,7 +8,7 @@ from pathlib import Path
 
 from score_rl.data.progress_bar import byte_progress
 from score_rl.data.sources.reader import file_checksum
-from score_rl.disk import writable
+from score_rl.disk import ANOTHER_CACHE, disk_errors, make_room, put_in_place
 from score_rl.errors import InputError
 
 BLOCK = 1 << 20
@@ -19,7 +19,8 @@ ATTEMPTS = 3  # connections that break off are resumed this many times in all
 def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress: bool) -> None:
     """Fetch `url` to `path`. After a failure the beginning stays beside it as `.part`, to be resumed."""
     part = path.with_name(path.name + ".part")
-    with writable(path, size), byte_progress(label, size, progress) as advance:
+    with disk_errors(path, if_full=ANOTHER_CACHE), byte_progress(label, size, progress) as advance:
+        make_room(path, size)
         if part.exists():
             if part.stat().st_size > size:  # not a beginning of this file
                 part.unlink()
@@ -39,7 +40,7 @@ def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress:
             if part.exists() and part.stat().st_size >= size:
                 break
         _check(part, url, size, sha256)
-        part.replace(path)
+        put_in_place(part, path)
 
 
 def _resume(url: str, part: Path, size: int, advance: Callable[[int], None]) -> None:

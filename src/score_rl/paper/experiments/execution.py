@@ -13,6 +13,7 @@ from typing import Any
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import schedules
+from score_rl.disk import write_file
 from score_rl.errors import InputError, refuse_unwritable
 from score_rl.paper.experiments.plan import (
     WHAT_THE_DATA_IS,
@@ -34,7 +35,6 @@ from score_rl.report.results import RunResult, read_experiment
 from score_rl.report.stored_results import store_results
 from score_rl.report.tables import escape_latex
 from score_rl.run.expansion import config_json
-from score_rl.store.checkpoints import write_whole
 from score_rl.store.provenance import provenance
 
 FORMAT = 1
@@ -220,7 +220,7 @@ def _make(
         "provenance": provenance(),  # of the drawing
         "trained_by": list({json.dumps(run.provenance, sort_keys=True): run.provenance for run in results}.values()),
     }
-    write_whole(folder / "result.json", (json.dumps(result, indent=1, ensure_ascii=False) + "\n").encode())
+    write_file(folder / "result.json", json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     return folder, made
 
 
@@ -255,10 +255,10 @@ def write(folder: Path, made: Presentation, note: str, *, warn: bool) -> list[Pa
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])
         for suffix, content in (("csv", text.getvalue()), ("tex", latex(table))):
-            write_whole(folder / f"{name}.{suffix}", content.encode())
+            write_file(folder / f"{name}.{suffix}", content)
             files.append(folder / f"{name}.{suffix}")
     for name, content in made.texts.items():
-        write_whole(folder / name, content.encode())
+        write_file(folder / name, content)
         files.append(folder / name)
     return files
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float
 
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.disk import whole_file
+from score_rl.disk import replacing
 from score_rl.nets.actor_critic import values
 from score_rl.paper.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant
 from score_rl.paper.experiments.protocols import rounded
@@ -115,7 +115,7 @@ def prepare(request: Request) -> None:
             "terminals": np.ones(rows, bool), "timeouts": np.zeros(rows, bool),
         }  # fmt: skip
         size = sum(column.nbytes for column in columns.values())
-        with whole_file(path, size) as temporary, h5py.File(temporary, "w") as file:
+        with replacing(path, size) as temporary, h5py.File(temporary, "w") as file:
             for name, column in columns.items():
                 file[name] = column
             file["metadata/action_low"], file["metadata/action_high"] = -np.ones(1, np.float32), np.ones(1, np.float32)

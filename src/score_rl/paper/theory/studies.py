@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from score_rl.disk import write_file
 from score_rl.errors import InputError, refuse_unwritable, unknown_name
 
 
@@ -175,7 +176,7 @@ def run_study(name: str, out: Path, *, seed: int = 0, quick: bool = False) -> St
         **findings.numbers,
     }
     path = out / "numbers.json"
-    path.write_text(json.dumps(_plain(numbers), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_file(path, json.dumps(_plain(numbers), indent=1, ensure_ascii=False) + "\n")
     return StudyResult(
         name, findings.title, findings.columns, findings.rows, findings.verdicts, [*files, path], numbers
     )
