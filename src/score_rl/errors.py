@@ -69,9 +69,9 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     return InputError(f"unknown {kind} {name!r}: {hint}")
 
 
-def not_installed(need: str) -> InputError:
-    """An `InputError` for a library of the extra `report`; `need` is such as "the page needs jinja2"."""
-    return InputError(f"{need}, which is not installed: pip install '.[report]' in the folder of score-rl's source.")
+def not_installed(need: str, extra: str = "report") -> InputError:
+    """An `InputError` for a library of an extra; `need` is such as "the page needs jinja2"."""
+    return InputError(f"{need}, which is not installed: pip install '.[{extra}]' in the folder of score-rl's source.")
 
 
 def refuse_unwritable(folder: Path) -> None:

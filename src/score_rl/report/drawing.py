@@ -25,12 +25,12 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY = (
 )
 
 
-def require_matplotlib() -> Any:
-    """matplotlib, or a sentence on how to get it."""
+def require_matplotlib(extra: str = "report") -> Any:
+    """matplotlib, or a sentence on how to get it with an extra."""
     try:
         import matplotlib
     except ModuleNotFoundError as missing:
-        raise not_installed("the figures need matplotlib") from missing
+        raise not_installed("the figures need matplotlib", extra) from missing
     return matplotlib
 
 

@@ -60,12 +60,12 @@ class Profile:
     high: Float[np.ndarray, " points"]
 
 
-def require_rliable() -> tuple[Any, Any]:
-    """rliable's library and metrics, or a sentence on how to get them."""
+def require_rliable(extra: str = "report") -> tuple[Any, Any]:
+    """rliable's library and metrics, or a sentence on how to get them with an extra."""
     try:
         from rliable import library, metrics
     except ModuleNotFoundError as missing:
-        raise not_installed("the statistics need rliable") from missing
+        raise not_installed("the statistics need rliable", extra) from missing
     return library, metrics
 
 

@@ -17,7 +17,7 @@ def provenance() -> dict[str, Any]:
 
     from score_rl.engine.compilation import processor
 
-    packages = ("score-rl", "jax", "jaxlib", "equinox", "optax", "numpy", "mujoco", "gymnasium", "h5py", "safetensors")
+    packages = ("score-rl", "jax", "jaxlib", "equinox", "numpy", "mujoco", "gymnasium", "h5py", "safetensors")
     versions = {package: version_of(package) for package in packages}
     devices = jax.local_devices()
     return {

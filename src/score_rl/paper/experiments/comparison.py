@@ -1,6 +1,7 @@
 """The methods side by side: the big table, the aggregates and the profiles, all of the same runs."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from score_rl.report.figures import aggregate_intervals, performance_profiles, s
 from score_rl.report.grouping import group, tell_apart
 from score_rl.report.paper import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, printed
 from score_rl.report.results import Group, RunResult
-from score_rl.report.statistics import AGGREGATES, Company, aggregates, agreement, companies, profiles
+from score_rl.report.statistics import AGGREGATES, Company, aggregates, agreement, companies, profiles, require_rliable
 from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
 
 SMALL_METHODS = {"smoke": ("score", "td3-bc"), "trial": ("score", "td3-bc", "cql")}
@@ -246,6 +247,7 @@ EXPERIMENTS = (
         plan,
         main_table,
         stored=stored,
+        check_tools=partial(require_rliable, "paper"),
         compares=True,
     ),
     Experiment(
@@ -255,6 +257,7 @@ EXPERIMENTS = (
         plan,
         aggregate,
         stored=stored,
+        check_tools=partial(require_rliable, "paper"),
         compares=True,
     ),
     Experiment(
@@ -264,6 +267,7 @@ EXPERIMENTS = (
         plan,
         profile,
         stored=stored,
+        check_tools=partial(require_rliable, "paper"),
         compares=True,
     ),
 )

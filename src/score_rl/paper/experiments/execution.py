@@ -27,7 +27,7 @@ from score_rl.paper.experiments.plan import (
 )
 from score_rl.paper.experiments.pool import blocks, ready, stored_runs
 from score_rl.paper.experiments.protocols import rounded, widest_first
-from score_rl.report.drawing import GREY, VERMILION
+from score_rl.report.drawing import GREY, VERMILION, require_matplotlib
 from score_rl.report.figures import save
 from score_rl.report.grouping import gather
 from score_rl.report.paper import data_kind, paper_dataset
@@ -167,13 +167,10 @@ def _picked(request: Request, run: RunResult) -> bool:
 
 
 def check_tools(experiments: Sequence[Experiment]) -> None:
-    """What drawing will need: better to miss it now than after hours of training."""
-    from score_rl.report.drawing import require_matplotlib
-    from score_rl.report.statistics import require_rliable
-
-    require_matplotlib()
-    if any(experiment.compares for experiment in experiments):
-        require_rliable()
+    """Refuse before hours of training if a library is missing that drawing will need."""
+    require_matplotlib("paper")
+    for experiment in experiments:
+        experiment.check_tools()
 
 
 def check_out(experiments: Sequence[Experiment], request: Request, kind: str) -> None:

@@ -252,6 +252,7 @@ class Experiment:
     metrics: tuple[str, ...] = ("evaluation/score", "evaluation/return")  # kept beside the result
     prepare: Callable[[Request], None] = lambda request: None  # before its runs can be told
     stored: Callable[[Sequence[RunResult]], list[Done]] | None = None  # its runs among kept ones
+    check_tools: Callable[[], Any] = lambda: None  # refuses if a library is missing that drawing needs
     compares: bool = False  # whether --methods means anything to it
     on_data: bool = True  # whether --source and --datasets do
     cost: Callable[[Request], str] | None = None  # where it is not the number of planned runs

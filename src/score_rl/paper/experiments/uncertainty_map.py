@@ -6,6 +6,8 @@ larger than u of one from the data; 0.5 is a coin.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -25,15 +27,10 @@ from score_rl.run.experiment import load
 
 def names(request: Request) -> list[str]:
     if request.kind == "files":
-        return [name for path in request.source if (name := paper_dataset(_stem(path))) and "medium-replay" in name]
+        found = [paper_dataset(Path(path).stem) for path in request.source]
+        return [name for name in found if name and "medium-replay" in name]
     tasks = ("hopper",) if request.scale.name == "smoke" else tuple(TASKS)
     return list(request.datasets) or [f"{task}-medium-replay" for task in tasks]
-
-
-def _stem(path: str) -> str:
-    from pathlib import Path
-
-    return Path(path).stem
 
 
 def plan(request: Request) -> list[Asked]:
@@ -59,14 +56,19 @@ def sample(dataset: Dataset, number: int, seed: int) -> tuple[np.ndarray, np.nda
     return dataset.observations[rows], dataset.actions[rows]
 
 
-def embed(features: Float[np.ndarray, "points features"]) -> Float[np.ndarray, "points 2"]:
+def require_tsne() -> Any:
+    """scikit-learn's t-SNE, or a sentence on how to get it."""
     try:
         from sklearn.manifold import TSNE
     except ModuleNotFoundError as missing:
-        raise not_installed("the map needs scikit-learn") from missing
+        raise not_installed("the map needs scikit-learn", "paper") from missing
+    return TSNE
+
+
+def embed(features: Float[np.ndarray, "points features"]) -> Float[np.ndarray, "points 2"]:
     perplexity = min(30.0, (len(features) - 1) / 3)
     with threadpool_limits(1):  # on cores that others use too, its threads wait for each other: ten times as long
-        return TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(features)
+        return require_tsne()(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(features)
 
 
 def smoothed(plane: Float[np.ndarray, "points 2"], values: Float[np.ndarray, " points"], near: int = 10) -> np.ndarray:
@@ -128,5 +130,6 @@ EXPERIMENTS = (
         plan,
         present,
         (SCORE, UNCERTAINTY),
+        check_tools=require_tsne,
     ),
 )

@@ -15,7 +15,7 @@ that can be computed is computed here, on finite and linear MDPs, exactly where 
     equivalence      Lemma "Equivalence between Theo-SCORE and OPO" under the linear parameterisation
     bridge           a critic ensemble against the exact epistemic error on a continuous task
     corrections      where the paper's statements and their proofs disagree, each decided by a number
-    studies          all of it by name, with tables and figures
+    studies/         all of it by name, one module a study, with tables and figures
 
 Importing this package costs nothing: JAX and matplotlib are loaded by the functions that need them.
 """

@@ -162,13 +162,42 @@ def draw(training: Training, rng: np.random.Generator) -> Draws:
     )
 
 
+class Moments(NamedTuple):
+    """Adam's state."""
+
+    first: Any  # moving average of the gradients
+    second: Any  # of their squares
+    steps: Any
+
+
+def adam_init(parameters: Any) -> Moments:
+    import jax
+    import jax.numpy as jnp
+
+    return Moments(jax.tree.map(jnp.zeros_like, parameters), jax.tree.map(jnp.zeros_like, parameters), jnp.int32(0))
+
+
+def adam_step(parameters: Any, gradients: Any, state: Moments, learning_rate: float) -> tuple[Any, Moments]:
+    """One step downhill, in the precision of the parameters: θ ← θ - η·(m/c₁)/(√(v/c₂) + ε), with cᵢ = 1 - βᵢᵗ."""
+    import jax
+    import jax.numpy as jnp
+
+    b1, b2, epsilon = 0.9, 0.999, 1e-8
+    first = jax.tree.map(lambda g, m: (1 - b1) * g + b1 * m, gradients, state.first)
+    second = jax.tree.map(lambda g, v: (1 - b2) * g**2 + b2 * v, gradients, state.second)
+    steps = state.steps + 1
+    c1, c2 = 1 - b1**steps, 1 - b2**steps
+
+    def moved(p: Any, m: Any, v: Any) -> Any:
+        return p + -learning_rate * (m / c1.astype(m.dtype) / (jnp.sqrt(v / c2.astype(v.dtype)) + epsilon))
+
+    return jax.tree.map(moved, parameters, first, second), Moments(first, second, steps)
+
+
 def _training_run(training: Training) -> Any:
     """The traceable map (draws, first λ, its decay) ↦ networks at every checkpoint."""
     import jax
     import jax.numpy as jnp
-    import optax
-
-    optimiser = optax.adam(training.learning_rate)
 
     def critic_loss(theta: Any, s: Any, a: Any, target: Any) -> Any:
         return ((critic_values(theta, s, a) - target) ** 2).mean(-1).sum()
@@ -196,14 +225,14 @@ def _training_run(training: Training) -> Any:
                 known = reward(s, a, jnp) - training.beta * critic_values(theta, s, a).std(0)
                 y = known[None, :] + GAMMA * critic_values(target.theta, s_next, a_next)
                 grad = jax.grad(critic_loss)(theta, s, a, jax.lax.stop_gradient(y))
-                change, opt = optimiser.update(grad, opt)
-                return (optax.apply_updates(theta, change), opt), (s, a)
+                return adam_step(theta, grad, opt, training.learning_rate), (s, a)
 
             (theta, opt_theta), batches = jax.lax.scan(critic_step, (online.theta, opt_theta), drawn)
             s, a = batches[0][-1], batches[1][-1]
             weight = first_weight * decay ** (t // training.d_bc)
-            change, opt_phi = optimiser.update(jax.grad(actor_loss)(online.phi, theta, s, a, weight), opt_phi)
-            online = Networks(theta, optax.apply_updates(online.phi, change))
+            grad = jax.grad(actor_loss)(online.phi, theta, s, a, weight)
+            phi, opt_phi = adam_step(online.phi, grad, opt_phi, training.learning_rate)
+            online = Networks(theta, phi)
             return (t + 2, online, follow(target, online), opt_theta, opt_phi), None
 
         def checkpoint(state: Any, drawn: Any) -> tuple[Any, Networks]:
@@ -211,7 +240,7 @@ def _training_run(training: Training) -> Any:
             return state, state[1]
 
         first = draws.start
-        state = (0, first, first, optimiser.init(first.theta), optimiser.init(first.phi))
+        state = (0, first, first, adam_init(first.theta), adam_init(first.phi))
         return jax.lax.scan(checkpoint, state, (draws.batches, draws.noise))[1]
 
     return run

@@ -10,62 +10,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from score_rl.disk import write_file
 from score_rl.errors import InputError, refuse_unwritable, unknown_name
+from score_rl.paper.theory.studies.findings import Findings, Study, StudyResult
 
 
-@dataclass(frozen=True)
-class StudyResult:
-    """A table to print, sentences that say what it shows, and the files written."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    verdicts: list[str]
-    files: list[Path]
-    numbers: dict[str, Any] = field(repr=False)
-
-
-@dataclass(frozen=True)
-class Findings:
-    """What a study's own function returns: the table, the verdicts, the numbers and the figures to save."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-    verdicts: list[str]
-    numbers: dict[str, Any]
-    figures: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Study:
-    """One study: its name, a sentence, the place in the paper, and the function that runs it."""
-
-    name: str
-    summary: str
-    paper: str
-    run: Callable[[int, bool], Findings]
-
-
-def _deferred(module: str, function: str) -> Callable[[int, bool], Findings]:
-    """`function` of `module`, imported when it is called."""
+def _deferred(name: str) -> Callable[[int, bool], Findings]:
+    """The study's function, which has its name and stands in the module of its name; imported when it is called."""
+    name = name.replace("-", "_")
 
     def run(seed: int, quick: bool) -> Findings:
-        found: Findings = getattr(import_module(f"score_rl.paper.theory.{module}"), function)(seed, quick)
+        found: Findings = getattr(import_module(f"{__name__}.{name}"), name)(seed, quick)
         return found
 
     return run
 
 
-def _study(name: str, summary: str, paper: str, module: str, function: str) -> Study:
-    return Study(name, summary, paper, _deferred(module, function))
+def _study(name: str, summary: str, paper: str) -> Study:
+    return Study(name, summary, paper, _deferred(name))
 
 
 STUDIES: dict[str, Study] = {
@@ -75,64 +41,46 @@ STUDIES: dict[str, Study] = {
             "green-lights",
             "Luck taken for skill: greedy against pessimistic value iteration on the lucky green lights",
             "section 3.1; equations suboptimality and bellman",
-            "study_pessimism",
-            "green_lights",
         ),
         _study(
             "decomposition",
             "False correlation, intrinsic uncertainty and optimisation error, term by term",
             "equation suboptimality",
-            "study_pessimism",
-            "decomposition",
         ),
         _study(
             "coverage",
             "How often the event of three ξ-uncertainty quantifiers holds, and what follows on it",
             "Definition ξ-Uncertainty Quantifier; equation suboptimality_bound",
-            "study_pessimism",
-            "coverage",
         ),
         _study(
             "linear",
             "The ridge form of the quantifier on linear MDPs",
             "Definition ξ-Uncertainty Quantifier, for linear MDPs",
-            "study_pessimism",
-            "linear",
         ),
         _study(
             "equivalence",
             "OPO's stationary point against the lemma's equation, and the natural gradient step it stands for",
             "Lemma dpg=ppo (Equivalence between Theo-SCORE and OPO)",
-            "study_opo",
-            "equivalence",
         ),
         _study(
             "improvement",
             "The policy improvement lemma along OPO's trajectories",
             "Lemma pi (Policy Improvement); Lemma reg-decomp",
-            "study_opo",
-            "improvement",
         ),
         _study(
             "rate",
             "SubOptGap(K) against K with the theorem's λ_k, η_k and ζ, and the bound",
             "Theorem main",
-            "study_opo",
-            "rate",
         ),
         _study(
             "bridge",
             "A critic ensemble's standard deviation against the exact epistemic error, with and without cloning",
             "section 3.2: the regulariser makes uncertainty meaningful",
-            "study_bridge",
-            "bridge",
         ),
         _study(
             "corrections",
             "Where the paper's statements and proofs disagree, each decided by a number",
             "sections 2 and 3.3 and the appendix",
-            "study_opo",
-            "corrections",
         ),
     )
 }
@@ -163,7 +111,7 @@ def run_study(name: str, out: Path, *, seed: int = 0, quick: bool = False) -> St
     refuse_unwritable(out)
     from score_rl.report.drawing import require_matplotlib, save_figure
 
-    require_matplotlib()  # before the computation, not after it
+    require_matplotlib("paper")  # before the computation, not after it
     findings = STUDIES[name].run(seed, quick)
     out.mkdir(parents=True, exist_ok=True)
     files = [file for key, figure in findings.figures.items() for file in save_figure(figure, out, key)]
