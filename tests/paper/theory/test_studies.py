@@ -42,7 +42,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
     study = dataclasses.replace(STUDIES["coverage"], run=lambda seed, quick: pytest.fail("computed all the same"))
     monkeypatch.setitem(STUDIES, "coverage", study)
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    with pytest.raises(InputError, match=r"cannot write to .*file/below \(Not a directory\); give another --out"):
+    with pytest.raises(InputError, match=r"cannot write to .*file/below \(Not a directory\); give another `out`"):
         run_study("coverage", tmp_path / "file" / "below")
 
 
