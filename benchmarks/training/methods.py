@@ -23,7 +23,7 @@ import tyro
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.report.paper import printed
+from score_rl.report.published import printed
 
 from .jobs import DataFolder, Job
 from .keep import draw, keep, summarise, trained

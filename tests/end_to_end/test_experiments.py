@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from score_rl.paper.experiments.registry import EXPERIMENTS
-from score_rl.report.paper import paper_dataset
+from score_rl.report.published import paper_dataset
 from tests.end_to_end.conftest import start_process, wait_for
 
 STORED = Path(__file__).parents[2] / "benchmarks" / "results"

@@ -58,7 +58,7 @@ def test_the_papers_figures_stand_apart(groups):
 
 
 def test_all_fifteen_have_the_papers_overall(tmp_path):
-    from score_rl.report.paper import paper_datasets
+    from score_rl.report.published import paper_datasets
 
     for dataset in reversed(paper_datasets()):
         write_experiment(tmp_path / dataset, scores={0: [1.0]}, steps=10, dataset=f"replica:{dataset}")

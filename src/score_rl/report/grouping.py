@@ -13,7 +13,7 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.settings import SCHEDULED_FOR, schedules
 from score_rl.errors import InputError
 from score_rl.report.folders import find_folders, read_folder
-from score_rl.report.paper import Printed, printed
+from score_rl.report.published import Printed, printed
 from score_rl.report.results import Group, RunResult
 
 FEW = 2  # settings that may differ before names leave out the defaults

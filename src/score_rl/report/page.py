@@ -23,7 +23,7 @@ from score_rl.errors import InputError, not_installed
 from score_rl.report import figures
 from score_rl.report.drawing import require_matplotlib
 from score_rl.report.grouping import by_dataset, distinct, gather, group, paper_cell, short_names, tell_apart
-from score_rl.report.paper import printed
+from score_rl.report.published import printed
 from score_rl.report.results import FINISHED, GOING, RETURN, SCORE, SPEED, UNCERTAINTY, Group, RunResult
 from score_rl.report.statistics import AGGREGATES, REPETITIONS, Estimate, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, in_order, mean_and_std, score_table, to_csv, to_latex

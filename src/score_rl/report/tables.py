@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from score_rl.report.grouping import paper_cell
-from score_rl.report.paper import (
+from score_rl.report.published import (
     OVERALL,
     SEEDS,
     Printed,

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from score_rl.paper.experiments.protocols import METHODS
-from score_rl.report.paper import paper_datasets, paper_method, paper_table
+from score_rl.report.published import paper_datasets, paper_method, paper_table
 from score_rl.report.results import Curve, RunResult
 
 MILLION = 1_000_000

@@ -12,7 +12,7 @@ from score_rl.paper.evidence import figures, grids, reading, tables
 from score_rl.paper.evidence.method_claims import all_aggregates, first_overall, low_and_medium
 from score_rl.paper.evidence.records import Choice, Evidence
 from score_rl.paper.experiments.choice import BETAS, DECAYS
-from score_rl.report.paper import paper_datasets
+from score_rl.report.published import paper_datasets
 from tests.paper.evidence.made_up import MILLION, complete, runs
 
 CHECKOUT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from score_rl.paper.evidence.speed_claim import speed
 from score_rl.paper.evidence.sweep_claims import SCORE, TARGET, alike, beta, critics, decay
 from score_rl.paper.evidence.verdicts import FAILS, HOLDS, OPEN, PART
 from score_rl.paper.experiments.protocols import METHODS
-from score_rl.report.paper import paper_datasets, paper_table
+from score_rl.report.published import paper_datasets, paper_table
 from score_rl.report.results import Curve
 from tests.paper.evidence.made_up import MILLION, complete, runs
 

@@ -10,7 +10,7 @@ from score_rl.errors import InputError
 from score_rl.paper.evidence import wanted
 from score_rl.paper.evidence.records import Choice, Evidence, Result
 from score_rl.paper.experiments.protocols import Protocol
-from score_rl.report.paper import paper_datasets
+from score_rl.report.published import paper_datasets
 
 WANTED = wanted.read_wanted(Path(__file__).parents[3] / wanted.WANTED)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from score_rl.paper.evidence.records import Result
-from score_rl.report.paper import SEEDS, Printed, printed
+from score_rl.report.published import SEEDS, Printed, printed
 from score_rl.report.statistics import Estimate, agreement
 
 NOTHING = "–"

@@ -11,7 +11,7 @@ from score_rl.paper.evidence.cells import interval
 from score_rl.paper.evidence.records import Evidence, Result
 from score_rl.paper.evidence.verdicts import FAILS, HOLDS, OPEN, PART, Verdict, below
 from score_rl.paper.experiments.protocols import METHODS
-from score_rl.report.paper import paper_datasets
+from score_rl.report.published import paper_datasets
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import AGGREGATES, Estimate, aggregates, score_matrix
 

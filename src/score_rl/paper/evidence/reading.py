@@ -15,7 +15,7 @@ from score_rl.paper.experiments.choice import Setting, ending
 from score_rl.paper.experiments.execution import once
 from score_rl.paper.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
 from score_rl.report.grouping import gather, group, tell_apart, unusual
-from score_rl.report.paper import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
+from score_rl.report.published import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
 from score_rl.report.results import SCORE, Curve, Group, RunResult
 
 RESULTS = Path("benchmarks", "results")  # in a checkout

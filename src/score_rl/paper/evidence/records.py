@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from score_rl.paper.experiments.protocols import Protocol
-from score_rl.report.paper import PAPER_STEPS, paper_datasets
+from score_rl.report.published import PAPER_STEPS, paper_datasets
 
 COLLAPSE = 0.5  # a run has collapsed if its last evaluations are below this share of its best one
 

@@ -14,7 +14,7 @@ from score_rl.paper.evidence.records import Evidence
 from score_rl.paper.evidence.verdicts import OPEN, Verdict, below, one_word
 from score_rl.paper.experiments.protocols import rounded
 from score_rl.paper.experiments.scales import SCALES
-from score_rl.report.paper import PAPER_STEPS, paper_dataset, paper_datasets
+from score_rl.report.published import PAPER_STEPS, paper_dataset, paper_datasets
 from score_rl.report.statistics import Estimate, overlap
 
 NARROW = ("-medium", "-expert")  # recorded by one policy or two, unlike random actions and all that was replayed

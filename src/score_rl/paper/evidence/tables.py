@@ -28,7 +28,7 @@ from score_rl.paper.evidence.claims import CLAIMS
 from score_rl.paper.evidence.companies import in_companies, with_chosen
 from score_rl.paper.evidence.records import Evidence, Result
 from score_rl.paper.evidence.wanted import missing, seconds, without_grid
-from score_rl.report.paper import Printed, paper_datasets, paper_table
+from score_rl.report.published import Printed, paper_datasets, paper_table
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import AGGREGATES, aggregates
 

@@ -17,7 +17,7 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.errors import InputError, unknown_name
 from score_rl.paper.evidence.records import Evidence, Result, WantedResult
-from score_rl.report.paper import paper_datasets
+from score_rl.report.published import paper_datasets
 
 WANTED = Path("benchmarks", "training", "wanted.csv")  # in a checkout
 KINDS = ("scores", "grid")

@@ -22,7 +22,7 @@ from score_rl.paper.experiments.plan import (
 )
 from score_rl.paper.experiments.protocols import rounded
 from score_rl.report.figures import SettingGrid, setting_grids
-from score_rl.report.paper import SEEDS, paper_dataset, paper_datasets, printed
+from score_rl.report.published import SEEDS, paper_dataset, paper_datasets, printed
 from score_rl.report.results import Curve
 from score_rl.report.statistics import agreement
 

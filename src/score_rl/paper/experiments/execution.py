@@ -30,7 +30,7 @@ from score_rl.paper.experiments.protocols import rounded, widest_first
 from score_rl.report.drawing import GREY, VERMILION, require_matplotlib
 from score_rl.report.figures import save
 from score_rl.report.grouping import gather
-from score_rl.report.paper import data_kind, paper_dataset
+from score_rl.report.published import data_kind, paper_dataset
 from score_rl.report.results import RunResult, read_experiment
 from score_rl.report.stored_results import store_results
 from score_rl.report.tables import escape_latex

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.report.grouping import group, tell_apart, unusual
-from score_rl.report.paper import (
+from score_rl.report.published import (
     D4RL,
     FILE,
     PAPER_STEPS,

@@ -11,7 +11,7 @@ from typing import Any
 
 from score_rl.algorithms.settings import scheduled_for, schedules
 from score_rl.errors import InputError
-from score_rl.report.paper import PAPER_STEPS
+from score_rl.report.published import PAPER_STEPS
 
 # Whatever makes a run small, where an algorithm has such a setting.
 _NARROW = {

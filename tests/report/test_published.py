@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms.registry import algorithm_names
-from score_rl.report.paper import (
+from score_rl.report.published import (
     data_kind,
     paper_dataset,
     paper_datasets,

@@ -32,7 +32,7 @@ class Printed(NamedTuple):
 @functools.cache
 def paper_table() -> dict[tuple[str, str], Printed]:
     """(data set without source and version, the paper's name of the method) -> what is printed."""
-    text = resources.files("score_rl.report").joinpath("paper.csv").read_text()
+    text = resources.files("score_rl.report").joinpath("published.csv").read_text()
     return {
         (row["dataset"].removesuffix("-v2"), row["algorithm"]): Printed(float(row["mean"]), float(row["std"]))
         for row in csv.DictReader(text.splitlines())
