@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from score_rl import engine
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.algorithms.settings import make_config
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
@@ -35,18 +35,10 @@ def recording(name: str = "noise", rows: int = 500, seed: int = 0, observation: 
 def make_runs(
     datasets: Sequence[Dataset], seeds: Iterable[int] = (0,), algorithm: str = "score", **settings: Sequence[Any]
 ) -> list[Run]:
-    """Data sets × settings × seeds; every setting is a list of values."""
-    chosen, names = get_algorithm(algorithm), list(settings)
-    return [
-        Run(
-            f"{dataset.name} {values} {seed}",
-            chosen,
-            dataset,
-            seed,
-            make_config(chosen, SMALL | dict(zip(names, values, strict=True))),
-        )
-        for dataset, values, seed in product(datasets, product(*settings.values()), list(seeds))
-    ]
+    """Settings × data sets × seeds; every setting is a list of values."""
+    combinations = [dict(zip(settings, values, strict=True)) for values in product(*settings.values())]
+    chosen = [SMALL | combination for combination in combinations]
+    return engine.make_runs(get_algorithm(algorithm), datasets, seeds=seeds, settings=chosen)
 
 
 def train(runs: Sequence[Run], updates: int = 100, window: int = 50) -> tuple[Any, Any]:

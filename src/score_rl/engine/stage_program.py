@@ -90,7 +90,7 @@ class StageProgram:
 
     >>> stage = StageProgram(program, 0)
     >>> fitted = stage.init()
-    >>> fitted, metrics = stage.epoch(fitted, active=np.ones(program.devices.width, bool), number=0)
+    >>> fitted, metrics = stage.run_epoch(fitted, active=np.ones(program.devices.width, bool), number=0)
     >>> state = stage.absorb(program.init(), stage.result(fitted))
     """
 
@@ -176,6 +176,17 @@ class StageProgram:
         """What `epoch` gives, once all updates are done; `state` must not be used again."""
         which = self.devices.put_split(np.asarray(active))
         return self._end(self.program.inputs, state, progress, which, self.program.rows)
+
+    def run_epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, Metrics]:
+        """What `epoch` gives, in as many calls as the device wants; `state` must not be used again."""
+        if self.updates_per_call is None:
+            return self.epoch(state, active, number)
+        progress = self.begin(state, active)
+        updates = int(jax.device_get(progress.updates).max())
+        for first in range(0, updates, self.updates_per_call):
+            until = min(first + self.updates_per_call, updates)
+            state, progress = self.part(state, progress, number, first, until)
+        return self.end(state, progress, active)
 
     # -- what is compiled ------------------------------------------------------------------------------------------
 
