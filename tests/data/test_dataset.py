@@ -55,6 +55,22 @@ def test_integer_flags_and_double_precision_are_accepted() -> None:
     assert make_dataset("test", **other).checksum == plain.checksum
 
 
+def test_checksums_are_those_of_version_0_1_0() -> None:
+    """Random keys of runs derive from them, and folders of that version are compared by them."""
+    rows = np.arange(12)
+    arrays = {
+        "observations": np.stack([rows, rows % 5, -rows], axis=1) / 8,
+        "actions": np.stack([rows % 3 - 1, 1 - rows % 2], axis=1) / 4,
+        "rewards": rows / 16,
+        "terminals": rows == 4,
+        "timeouts": rows == 8,
+    }
+    bare = make_dataset("test", **arrays)
+    assert bare.checksum == "3c5f2b09dd50350d147305796ab0ae55d8a8d425091cfd7a105ef6e72bb5c7b3"
+    stored = make_dataset("test", **arrays, next_observations=arrays["observations"] + 1, action_bounds=(-2.0, 1.0))
+    assert stored.checksum == "3588f90947da76ffe510ffee0cd50c9594991d514887d3367667698b23b8931f"
+
+
 def nudge(key: str, row: int = 3) -> dict[str, np.ndarray]:
     values = recording()[key].copy()
     values[row] = ~values[row] if values.dtype == bool else np.nextafter(values[row], np.float32(0))

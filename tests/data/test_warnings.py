@@ -150,6 +150,17 @@ def test_terminals_after_which_the_recording_goes_on() -> None:
     assert find_warnings(make_dataset("plant", **rows, trajectory_ends=rows["timeouts"])) == []
 
 
+def test_a_jump_after_a_terminal_on_the_way_is_seen() -> None:
+    rows = solved_and_gone_on()
+    ends = rows["timeouts"].copy()
+    rows["terminals"][5 * STEPS - 1] = True
+    rows["timeouts"][:] = False
+    ends[5 * STEPS - 1] = False  # the next batch begins after this row
+    del rows["next_observations"]
+    warning = only(make_dataset("plant", **rows, trajectory_ends=ends))
+    assert f"inside a trajectory ({5 * STEPS - 1})" in warning
+
+
 def test_a_warning_names_rows_of_the_file() -> None:
     """Dropped rows are counted: the sixth trajectory begins 5 rows later in the file than among the rows that stay."""
     timeouts = plant()["timeouts"]

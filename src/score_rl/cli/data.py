@@ -134,7 +134,8 @@ def _check(asked: DataCheck) -> int:
     if any(finding.level == "error" for finding in findings):
         return 2
     warnings = sum(finding.level == "warning" for finding in findings)
-    verdict = "nothing wrong" if not warnings else f"can be used; {warnings} warnings"
+    counted = "1 warning" if warnings == 1 else f"{warnings} warnings"
+    verdict = f"can be used; {counted}" if warnings else "nothing wrong"
     OUT.print(f"{asked.file}: {verdict}", soft_wrap=True)
     return 0
 

@@ -45,6 +45,7 @@ def test_a_replica_is_built_once_and_read_from_the_cache(tmp_path: Path, monkeyp
     assert (first.name, first.environment, len(first)) == ("replica:hopper-medium", "hopper", 700)
     assert first.source["kind"] == "replica"
     assert first.source["recipe"]["seed"] == 0
+    assert "transitions" not in first.source  # it was recorded so, not shortened
     assert set(first.source["recipe"]["versions"]) >= {"mujoco", "numpy", "score-rl"}
     monkeypatch.setattr(replica, "collect", None)  # nothing is recorded from here on
     again = load_dataset("replica:hopper-medium", transitions=700, cache=tmp_path, progress=False)
