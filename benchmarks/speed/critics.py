@@ -5,14 +5,13 @@ Those of `layers.py` and `streamed.py`, or those of `passes.py` and what the com
     python -m benchmarks.speed.critics       alone, the shapes of CQL, PBRL and SAC-N
     python -m benchmarks.speed.critics --ways layers streamed streamed:stored=True,sum_outputs=128,sums=64/8/3/264
     python -m benchmarks.speed.critics --shapes --methods cql:9 sac-n,critics=500:2    whole updates of 9 and of 2 runs
-    python -m benchmarks.speed.critics --shapes --methods uwac:2 --ways compiler passes passes:values=64/4/264
+    python -m benchmarks.speed.critics --shapes --methods uwac:2 --ways compiler passes passes:values=64/4/1/264
 
-A way is the name of a module and, after a colon, fields of its shape of work that differ from the default; a `Work` of
-`streamed` is written rows/warps/stages/together, one of `passes` rows/warps/together. `compiler` stands for no kernels
-for passes. Alone, for which there are `layers` and `streamed`, a call is the gradient by the parameters (`grad`), by
-the input (`input`) or the output (`value`), and is compared with the plain network's in float32; with `--trace` the
-time of each kernel is listed too. Without a GPU the kernels run in Pallas's interpreter, which tells whether they work
-and nothing about their speed.
+A way is the name of a module and, after a colon, fields of its form that differ from the default; a `ProgramShape` is
+written rows/warps/stages/programs. `compiler` stands for no kernels for passes. Alone, for which there are `layers`
+and `streamed`, a call is the gradient by the parameters (`grad`), by the input (`input`) or the output (`value`), and
+is compared with the plain network's in float32; with `--trace` the time of each kernel is listed too. Without a GPU the
+kernels run in Pallas's interpreter, which tells whether they work and nothing about their speed.
 """
 
 import ast
@@ -36,9 +35,11 @@ from rich.console import Console
 
 import score_rl.engine.program as fleet_program
 from benchmarks.training.jobs import method_and_settings
-from score_rl.nets.kernels import passes
-from score_rl.nets.kernels.layers import Tiles, tiles_for
-from score_rl.nets.kernels.streamed import Stream, Work
+from score_rl.nets.kernels.fused import Fused
+from score_rl.nets.kernels.launching import ProgramShape
+from score_rl.nets.kernels.layers import LayerByLayer
+from score_rl.nets.kernels.passes import DropoutPasses
+from score_rl.nets.kernels.streamed import Streamed
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 
@@ -85,18 +86,18 @@ def chosen(way: str, runs: int) -> Arithmetic:
     name, _, fields = way.partition(":")
     if name not in ("layers", "streamed", *OF_PASSES):
         raise SystemExit(f"a way is layers, streamed, passes or compiler, not {name!r}")
-    work: Callable[..., Any] = passes.Work if name == "passes" else Work
     given: dict[str, Any] = {}
     for field in filter(None, fields.split(",")):
         key, _, value = field.partition("=")
-        given[key] = work(*map(int, value.split("/"))) if "/" in value else ast.literal_eval(value)
+        given[key] = ProgramShape(*map(int, value.split("/"))) if "/" in value else ast.literal_eval(value)
     if name in OF_PASSES:
-        shape = passes.Passes(**{"runs": runs, "interpret": interpret} | given) if name == "passes" else None
-        return Arithmetic("bfloat16", passes=shape)
-    tiles: Tiles = tiles_for(runs)._replace(interpret=interpret, **(given if name == "layers" else {}))
+        form = DropoutPasses(**{"runs": runs, "interpret": interpret} | given) if name == "passes" else None
+        return Arithmetic("bfloat16", passes=form)
+    layers = LayerByLayer.for_runs(runs)._replace(interpret=interpret, **(given if name == "layers" else {}))
+    if name == "layers":
+        return Arithmetic("bfloat16", (layers,))
     # Of few rows too, for which fleets do not choose them.
-    streamed = Stream(**{"runs": runs, "least": 1, "interpret": interpret} | given) if name == "streamed" else None
-    return Arithmetic("bfloat16", layers=tiles, streamed=streamed)
+    return Arithmetic("bfloat16", (Streamed(**{"runs": runs, "least_rows": 1, "interpret": interpret} | given), layers))
 
 
 class Alone:
@@ -178,14 +179,15 @@ def fleets_with(way: str) -> Iterator[None]:
     """Programs made inside take a way's kernels where the usual choice has kernels."""
     usual = fleet_program.arithmetic_for
 
-    def instead(precision: Any, device: jax.Device, runs: int) -> Arithmetic:
-        own = usual(precision, device, runs)
-        if own.layers is None:
+    def instead(precision: Any, device: jax.Device, runs: int, units: str | None = None) -> Arithmetic:
+        own = usual(precision, device, runs, units)
+        if not own.kernel_runs:
             return own
         other = chosen(way, runs)
         if way.partition(":")[0] in OF_PASSES:
             return own._replace(passes=other.passes)
-        return own._replace(layers=other.layers, streamed=other.streamed)
+        fused = [form for form in own.critics if isinstance(form, Fused)]
+        return own._replace(critics=(*fused, *other.critics))
 
     fleet_program.arithmetic_for = instead
     try:

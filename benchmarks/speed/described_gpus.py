@@ -22,8 +22,8 @@ import tyro
 from jax.experimental import topologies
 from jax.sharding import AbstractDevice, AbstractMesh, SingleDeviceSharding, use_abstract_mesh
 
-from score_rl.engine.program import arithmetic_for
 from score_rl.nets.dropout import hidden_of, many_passes
+from score_rl.nets.kernels.choice import arithmetic_for
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import arithmetic
 

@@ -75,7 +75,7 @@ def library_is_there() -> bool:
 @pytest.mark.skipif(not library_is_there(), reason="this processor does not multiply bfloat16")
 def test_no_product_of_the_critics_falls_back_to_float32():
     """The library takes all six products of a network with two hidden layers, gradients included."""
-    form = padded.FORMS[str(compilation.bfloat16_units())]
+    form = padded.FORM_FOR_UNITS[str(compilation.bfloat16_units())]
     net = Perceptron.init(jax.random.key(0), (5, 64, 64, 1), members=2)
     slopes = jax.jit(jax.grad(lambda net, x: padded.outputs(net.weights, net.biases, x, form).sum(), argnums=(0, 1)))
     options = compilation.compiler_options("cpu", padded=True)

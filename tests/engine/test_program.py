@@ -7,7 +7,7 @@ import pytest
 from score_rl.engine import effort, window
 from score_rl.engine.program import FleetProgram
 from score_rl.errors import InputError
-from score_rl.nets.kernels.fused import How, Kernels
+from score_rl.nets.kernels.fused import Fused, Tiling
 from tests.engine.made_up import leaves, make_runs, recording, relative, train
 
 
@@ -58,8 +58,8 @@ def test_unrolled_cycles_are_the_same_cycles(monkeypatch):
     for unrolled in (1, 2):
         monkeypatch.setattr(window, "UNROLLED", unrolled)
         program = FleetProgram(runs, precision="bfloat16")
-        kernels = Kernels(2, always=How(rows=32, units=64, interpret=True))
-        program.arithmetic = program.arithmetic._replace(kernels=kernels, padded=None)
+        form = Fused(2, tiling=Tiling(rows=32, units=64, interpret=True))
+        program.arithmetic = program.arithmetic._replace(critics=(form,), actors=(form,), kernel_runs=2)
         states.append(program.advance(program.init(), 0, 8)[0])
         assert max(seen) == unrolled
     assert relative(*states) < 1e-4

@@ -14,7 +14,6 @@ from score_rl.engine import window
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.engine.window import unrolled_cycles
-from score_rl.nets.kernels.fused import Kernels
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.engine.made_up import make_runs, recording, relative, train
 
@@ -107,7 +106,7 @@ def test_a_loop_holds_more_cycles_where_much_is_held_and_as_many_as_divide(monke
     little, much = ({"weight": jnp.zeros(number)} for number in (100, 150))  # 800 and 1,200 bytes in two runs
 
     def unrolled(state, cycles, turns, runs=2):
-        with arithmetic(Arithmetic("bfloat16", Kernels(runs))):
+        with arithmetic(Arithmetic("bfloat16", kernel_runs=runs)):
             return unrolled_cycles(state, cycles, turns)
 
     assert [unrolled(little, number, 1) for number in (1, 4, 25)] == [1, 2, 1]

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from score_rl.nets.actor_critic import least_value, values
-from score_rl.nets.kernels.layers import Tiles
+from score_rl.nets.kernels.layers import LayerByLayer
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.kernels.slopes import distance
@@ -48,7 +48,7 @@ def test_a_fleet_is_its_runs():
 
 def test_in_bfloat16_the_slope_is_that_of_the_kernels():
     critics, *rows = setting(64)
-    with arithmetic(Arithmetic("bfloat16", layers=Tiles(rows=64, units=64, interpret=True))):
+    with arithmetic(Arithmetic("bfloat16", (LayerByLayer(rows=64, units=64, interpret=True),))):
         value, slopes = slope_of(least_value, critics, *rows)
         expected, expected_slopes = slope_of(plain, critics, *rows)
     assert float(value) == pytest.approx(float(expected), rel=1e-6)

@@ -10,7 +10,8 @@ import pytest
 from score_rl.algorithms import bear, uwac
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.nets.dropout import dropout
-from score_rl.nets.kernels.passes import Passes, Work
+from score_rl.nets.kernels.launching import ProgramShape
+from score_rl.nets.kernels.passes import DropoutPasses
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.parity import numpy_reference as ref
 from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, start
@@ -172,10 +173,10 @@ def test_an_update_whose_passes_are_kernels(rate):
     config = uwac.Config(**options, dropout=rate)
     state = uwac.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
     s, a, r, s2, terminal = (np.float32(x) for x in next(iter(ref.batches(1, SIZE, OBSERVATIONS, ACTIONS))))
-    batch, small = Batch(s, a, r, s2, terminal, jnp.arange(SIZE)), Work(64, 4, 2)
+    batch, small = Batch(s, a, r, s2, terminal, jnp.arange(SIZE)), ProgramShape(64, 4, 1, 2)
     plain = Arithmetic("bfloat16", emulated=True)
     results = []
-    for chosen in (plain, plain._replace(passes=Passes(values=small, slopes=small, interpret=True))):
+    for chosen in (plain, plain._replace(passes=DropoutPasses(values=small, slopes=small, interpret=True))):
         with arithmetic(chosen):
             results.append(jax.jit(lambda *given: uwac.update(config, *given, 0))(state, batch, jax.random.key(1)))
     (one, metrics), (other, other_metrics) = results

@@ -52,34 +52,6 @@ def compiled_bytes(program: Any) -> int | None:
     )
 
 
-# KiB of shared memory that one program of a kernel may take on NVIDIA's GPUs, by compute capability (CUDA's
-# documentation). Before 8.0 they do not multiply bfloat16.
-KERNEL_MEMORY = {
-    "8.0": 163, "8.6": 99, "8.7": 163, "8.9": 99, "9.0": 227, "10.0": 227, "10.3": 227, "11.0": 227,
-    "12.0": 99, "12.1": 99,
-}  # fmt: skip
-LEAST_MEMORY = min(KERNEL_MEMORY.values())
-
-
-def kernel_memory(device: jax.Device) -> int:
-    """KiB of shared memory for a program of our kernels; 0 where there is none that could run them."""
-    capability = compute_capability(device)
-    if not capability or int(capability.partition(".")[0]) < 8:
-        return 0
-    return KERNEL_MEMORY.get(capability, LEAST_MEMORY)  # a newer one has no less
-
-
-def is_hopper(device: jax.Device) -> bool:
-    """Others lack memory of one kind or the other for `nets/kernels/streamed.py`."""
-    return compute_capability(device).startswith("9.")
-
-
-def compute_capability(device: jax.Device) -> str:
-    """Of one of NVIDIA's GPUs, such as 9.0; of anything else nothing."""
-    said = str(getattr(device, "compute_capability", "")) if device.platform == "gpu" else ""
-    return said if said.partition(".")[0].isdigit() else ""
-
-
 # What CPUs multiply bfloat16 with, as Linux calls it, the faster first: Intel's matrix units; pairs of products in
 # AVX-512, as AMD's have since Zen 4.
 BFLOAT16_UNITS = ("amx_bf16", "avx512_bf16")

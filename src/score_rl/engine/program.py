@@ -12,40 +12,14 @@ from jaxtyping import Array
 from score_rl.algorithms.algorithm import Metrics, cycle
 from score_rl.engine import effort
 from score_rl.engine.batches import shapes_of
-from score_rl.engine.compilation import (
-    bfloat16_units,
-    compiled_bytes,
-    compiler_options,
-    is_hopper,
-    kernel_memory,
-)
+from score_rl.engine.compilation import bfloat16_units, compiled_bytes, compiler_options
 from score_rl.engine.devices import FleetDevices
 from score_rl.engine.inputs import RunInputs, packed_rows, stacked_inputs
 from score_rl.engine.runs import Run, group_fleets
 from score_rl.engine.window import train_window
 from score_rl.errors import InputError
-from score_rl.nets.kernels.fused import Kernels
-from score_rl.nets.kernels.layers import tiles_for
-from score_rl.nets.kernels.padded import FORMS
-from score_rl.nets.kernels.passes import Passes
-from score_rl.nets.kernels.streamed import Stream
-from score_rl.nets.precision import Arithmetic, Precision, arithmetic
-
-ALIGNED_WIDTH = 64  # of hidden layers on a GPU
-
-
-def arithmetic_for(precision: Precision, device: jax.Device, runs: int) -> Arithmetic:
-    """For so many runs on each device of this kind."""
-    if device.platform != "gpu":
-        if precision == "float32":
-            return Arithmetic()
-        units = bfloat16_units()
-        return Arithmetic(precision, padded=None if units is None else FORMS[units], emulated=True)
-    memory = kernel_memory(device)
-    if precision == "float32" or not memory:
-        return Arithmetic(precision, multiple=ALIGNED_WIDTH)
-    streamed, passes = (Stream(runs), Passes(runs)) if is_hopper(device) else (None, None)
-    return Arithmetic(precision, Kernels(runs, memory), tiles_for(runs), streamed, passes, multiple=ALIGNED_WIDTH)
+from score_rl.nets.kernels.choice import arithmetic_for
+from score_rl.nets.precision import Precision, arithmetic
 
 
 class FleetProgram:
@@ -72,7 +46,8 @@ class FleetProgram:
         self.shapes = shapes_of(runs[0].dataset)
         self.devices = FleetDevices(len(runs), devices)
         self.platform = self.devices.first.platform
-        self.arithmetic = arithmetic_for(precision, self.devices.first, self.devices.runs_on_each)
+        units = bfloat16_units() if precision == "bfloat16" and self.platform != "gpu" else None
+        self.arithmetic = arithmetic_for(precision, self.devices.first, self.devices.runs_on_each, units)
         self.rows = self.devices.put_whole(packed_rows(self.runs))
         self.inputs = self.devices.put_split(stacked_inputs(self.devices.filled(self.runs)))
         self._compiled: dict[int, Any] = {}  # by the updates of a window
@@ -107,7 +82,7 @@ class FleetProgram:
         """The program for a window of `updates`; compiled once."""
         if updates not in self._compiled:
             traced = self._traced.pop(updates, None) or self._trace(updates)
-            options = compiler_options(self.platform, padded=self.arithmetic.padded is not None)
+            options = compiler_options(self.platform, padded=self.arithmetic.bfloat16_library)
             with arithmetic(self.arithmetic):
                 self._compiled[updates] = traced.lower().compile(compiler_options=options)
         return self._compiled[updates]

@@ -86,9 +86,9 @@ def unrolled_cycles(state: Any, cycles: int, turns: int) -> int:
     At the beginning of the body, weights are read to be rounded. Further on, Adam's step writes both forms at once.
     That is worth more the more weights there are, and a longer body compiles longer.
     """
-    kernels = chosen_arithmetic().kernels
-    if kernels is None or kernels.runs == 1:
+    runs = chosen_arithmetic().kernel_runs
+    if runs <= 1:
         return 1
-    held = kernels.runs * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    held = runs * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
     most = UNROLLED if held < LARGE_STATE else max(UNROLLED, UNROLLED_IF_LARGE // turns)
     return max(number for number in range(1, most + 1) if cycles % number == 0)

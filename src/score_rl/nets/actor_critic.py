@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from score_rl.nets.kernels.choice import critics_form
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
 from score_rl.nets.precision import product, rounded
 
@@ -102,7 +103,7 @@ def values_of_many(
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state; differentiable once."""
     members, (samples, batch) = critics.weights[0].shape[0], actions.shape[:2]
-    if critics.fast_scalars(samples * batch) is not None:
+    if critics_form(critics.weights, samples * batch) is not None:
         # Each state beside each of its actions: small, the same for all members, and too cheap to be shared.
         inputs = jnp.concatenate([repeated(observations, samples), actions], axis=-1)
         return critics.scalars(inputs.reshape(-1, inputs.shape[-1])).reshape(members, samples, batch)

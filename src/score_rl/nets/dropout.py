@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.nets.actor_critic import first_hidden
-from score_rl.nets.kernels import passes as on_chip
+from score_rl.nets.kernels.choice import passes_form
 from score_rl.nets.perceptron import Perceptron, repeated
-from score_rl.nets.precision import chosen_arithmetic, product
+from score_rl.nets.precision import product
 
 Masks = Literal["row", "pass"]
 
@@ -77,9 +77,9 @@ def many_passes(
     Where the chosen arithmetic has kernels for it (`passes`), the masks are other draws of the same distribution, and
     only the mean's gradient by `hidden` can be asked for.
     """
-    how = chosen_arithmetic().passes
-    if how is not None and masks == "row" and on_chip.fits(critics.weights):
-        return on_chip.statistics(critics.weights, critics.biases, hidden, key, rate, passes, how)
+    form = passes_form(critics.weights, masks)
+    if form is not None:
+        return form.statistics(critics.weights, critics.biases, hidden, key, rate, passes)
     at_once = max(1, min(passes, ROWS_AT_ONCE // hidden.shape[1]))
     q = jax.lax.map(
         lambda key: one_pass(critics, hidden, key, rate, masks), jax.random.split(key, passes), batch_size=at_once

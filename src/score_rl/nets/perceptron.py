@@ -1,7 +1,6 @@
 """The multi-layer perceptron, alone or as an ensemble that is evaluated in one go."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
 from typing import Self
@@ -11,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from score_rl.nets.kernels import fused, layers, padded, streamed
+from score_rl.nets.kernels.choice import actor_form, critics_form
 from score_rl.nets.precision import chosen_arithmetic, product
 
 Activation = Callable[[Array], Array]
@@ -63,39 +62,20 @@ class Perceptron(eqx.Module):
                 x = activation(x)
         return x
 
-    def fast_scalars(self, rows: int) -> Callable[..., Array] | None:
-        """The form of `scalars` that the chosen arithmetic has for networks of this shape on so many rows, if any."""
-        chosen = chosen_arithmetic()
-        members, inputs = self.weights[0].shape[0], self.weights[0].shape[-2]
-        how = chosen.kernels.shape(members, rows, inputs) if chosen.kernels is not None else None
-        if how is not None and fused.fits(self.weights):
-            return partial(fused.outputs, how=how)
-        if chosen.streamed is not None and streamed.fits(self.weights, rows, chosen.streamed):
-            return partial(streamed.outputs, stream=chosen.streamed)
-        if chosen.layers is not None and layers.fits(self.weights):
-            return partial(layers.outputs, tiles=chosen.layers)
-        if chosen.padded is not None and len(self.weights) > 1:
-            return partial(padded.scalars, forms=chosen.padded)
-        return None
-
     def scalars(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "members batch"]:
         """Critics: the only output of every member, ReLU between the layers, in the chosen precision; differentiable
         once."""
-        fast = self.fast_scalars(x.shape[0])
-        if fast is not None:
-            return fast(self.weights, self.biases, x)
+        form = critics_form(self.weights, x.shape[0])
+        if form is not None:
+            return form.scalars(self.weights, self.biases, x)
         return self.members(x, multiply=product)[..., 0]
 
     def vectors(self, x: Float[Array, "batch fan_in"]) -> Float[Array, "batch fan_out"]:
         """Actors: one network, ReLU between the layers, in the form that the chosen arithmetic has for it, if any;
         differentiable once."""
-        chosen, alone = chosen_arithmetic(), jax.tree.map(lambda leaf: leaf[None], self)
-        how = chosen.kernels.shape(1, *x.shape) if chosen.kernels is not None else None
-        if how is not None and fused.fits(alone.weights, outputs=fused.MANY):
-            return fused.outputs(alone.weights, alone.biases, x, how).reshape(x.shape[0], -1)
-        if chosen.padded is not None and len(self.weights) > 1:
-            return padded.outputs(alone.weights, alone.biases, x, chosen.padded)[0]
-        return self(x)
+        alone = jax.tree.map(lambda leaf: leaf[None], self)
+        form = actor_form(alone.weights, x.shape[0])
+        return self(x) if form is None else form.vectors(alone.weights, alone.biases, x)
 
 
 def repeated(x: Float[Array, "..."], members: int) -> Float[Array, "members ..."]:

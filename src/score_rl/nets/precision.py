@@ -15,25 +15,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from score_rl.nets.kernels.fused import Kernels
-from score_rl.nets.kernels.layers import Tiles
-from score_rl.nets.kernels.padded import Forms
-from score_rl.nets.kernels.passes import Passes
-from score_rl.nets.kernels.streamed import Stream
+from score_rl.nets.kernels.interface import ActorForm, CriticsForm, PassesForm
 
 Precision = Literal["float32", "bfloat16"]
 PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 class Arithmetic(NamedTuple):
+    """What networks are computed with; `kernels.choice.arithmetic_for` makes the one for a device."""
+
     precision: Precision = "float32"
-    kernels: Kernels | None = None  # where the kernels of `fused` are to be used, and in which shape
-    layers: Tiles | None = None  # the same for the kernels of `layers`
-    streamed: Stream | None = None  # the same for those of `streamed`, which go first where they fit and rows are many
-    passes: Passes | None = None  # the same for the kernels of `passes`: many passes with dropout
-    multiple: int = 1  # what hidden widths are filled up to, see `perceptron.aligned`
-    padded: Forms | None = None  # the forms of `padded` that networks take: for CPUs that multiply bfloat16
-    emulated: bool = False  # other products: round to bfloat16 but multiply in float32, CPUs' libraries lack some
+    critics: tuple[CriticsForm, ...] = ()  # the fast forms for critics: the first that fits is taken
+    actors: tuple[ActorForm, ...] = ()  # the same for actors
+    passes: PassesForm | None = None  # the same for many passes with dropout
+    multiple: int = 1  # hidden widths are filled up to multiples of this, see `perceptron.aligned`
+    emulated: bool = False  # other products round to bfloat16 but multiply in float32: CPUs' libraries lack some
+    kernel_runs: int = 0  # runs on each device whose networks are GPU kernels; 0 without kernels
+    bfloat16_library: bool = False  # the program must be compiled with the CPU library that multiplies bfloat16
 
 
 _PLAIN = Arithmetic()

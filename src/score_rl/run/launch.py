@@ -15,10 +15,11 @@ from rich.console import Console
 from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
-from score_rl.engine.compilation import bfloat16_units, kernel_memory
+from score_rl.engine.compilation import bfloat16_units
 from score_rl.engine.memory import as_size, device_limit, split_fleet
 from score_rl.engine.runs import Run, group_fleets
 from score_rl.errors import InputError, Stopped, as_read, refuse_unwritable
+from score_rl.nets.kernels.choice import kernel_memory
 from score_rl.nets.precision import PRECISIONS, Precision
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.expansion import expand_runs, run_record

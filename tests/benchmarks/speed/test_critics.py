@@ -7,10 +7,14 @@ import pytest
 
 import score_rl.engine.program as fleet_program
 from benchmarks.speed import critics
-from score_rl.nets.kernels import passes
-from score_rl.nets.kernels.layers import tiles_for
-from score_rl.nets.kernels.streamed import Work
+from score_rl.nets.kernels.fused import Fused
+from score_rl.nets.kernels.launching import ProgramShape
+from score_rl.nets.kernels.layers import LayerByLayer
+from score_rl.nets.kernels.passes import DropoutPasses
+from score_rl.nets.kernels.streamed import Streamed
 from score_rl.nets.precision import Arithmetic
+
+INTERPRET = jax.default_backend() != "gpu"
 
 
 def test_ways_take_turns_and_are_stored(tmp_path, capsys):
@@ -30,31 +34,26 @@ def test_ways_take_turns_and_are_stored(tmp_path, capsys):
 
 
 def test_a_way_is_a_choice_of_arithmetic():
-    usual = critics.chosen("layers:rows=64", 9)
-    assert usual.streamed is None
-    assert usual.layers is not None
-    assert usual.layers.rows == 64
-    streamed = critics.chosen("streamed:down=128/8/1/132,down_units=64", 9).streamed
-    assert streamed is not None
-    assert (streamed.runs, streamed.down, streamed.down_units) == (9, Work(128, 8, 1, 132), 64)
-    shape = critics.chosen("passes:values=64/4/264", 2).passes
-    assert shape is not None
-    assert (shape.runs, shape.values) == (2, passes.Work(64, 4, 264))
+    layers = LayerByLayer.for_runs(9)._replace(interpret=INTERPRET)
+    assert critics.chosen("layers:rows=64", 9).critics == (layers._replace(rows=64),)
+    streamed = Streamed(9, 1, down=ProgramShape(128, 8, 1, 132), down_units=64, interpret=INTERPRET)
+    assert critics.chosen("streamed:down=128/8/1/132,down_units=64", 9).critics == (streamed, layers)
+    passes = DropoutPasses(2, values=ProgramShape(64, 4, 1, 264), interpret=INTERPRET)
+    assert critics.chosen("passes:values=64/4/1/264", 2).passes == passes
     assert critics.chosen("compiler", 2).passes is None
     with pytest.raises(SystemExit, match="a way is layers, streamed, passes or compiler"):
         critics.chosen("plain", 9)
 
 
 def test_fleets_take_the_way_and_then_the_usual_again(monkeypatch):
-    usual = Arithmetic("bfloat16", layers=tiles_for(3), multiple=16)
-    monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, device, runs: usual)
+    usual = Arithmetic("bfloat16", (Fused(3), LayerByLayer.for_runs(3)), multiple=16, kernel_runs=3)
+    monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, device, runs, units=None: usual)
     with critics.fleets_with("streamed"):
         inside = fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3)
-    assert inside.streamed is not None
-    assert inside.streamed.runs == 3
-    assert inside.multiple == 16
+    assert [type(form) for form in inside.critics] == [Fused, Streamed, LayerByLayer]
+    assert (inside.multiple, inside.kernel_runs) == (16, 3)
     with critics.fleets_with("passes"):
         inside = fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3)
-    assert inside.passes is not None
-    assert inside.layers is usual.layers
+    assert inside.passes == critics.chosen("passes", 3).passes
+    assert inside.critics is usual.critics
     assert fleet_program.arithmetic_for("bfloat16", jax.devices()[0], 3) is usual

@@ -1,16 +1,12 @@
 """The kernels for critics and actors against the plain network, in Pallas's interpreter."""
 
-from functools import partial
-
 import jax
 import jax.numpy as jnp
 import pytest
 
 import score_rl.nets.kernels.fused as fused
-import score_rl.nets.kernels.layers as layers
 from score_rl.nets.actor_critic import deterministic
-from score_rl.nets.kernels.fused import MANY, How, Kernels, fits, outputs, shape_for
-from score_rl.nets.kernels.layers import Tiles
+from score_rl.nets.kernels.fused import MANY, Fused, Tiling, fastest_tiling, outputs
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.kernels.slopes import distance, gradients, plain, written_for_gpus
@@ -22,23 +18,23 @@ def network(width: int = 128, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, width, width, 1), members=MEMBERS)
 
 
-def kernels(how: How):
-    return lambda net, x: outputs(net.weights, net.biases, x, how)
+def kernels(tiling: Tiling):
+    return lambda net, x: outputs(net.weights, net.biases, x, tiling)
 
 
-SHAPES = [
-    How(rows=16, units=64, interpret=True),
-    How(rows=16, units=128, interpret=True),
-    How(rows=16, groups=2, units=64, rounded=False, interpret=True),
-    How(rows=64, interpret=True),
+TILINGS = [
+    Tiling(rows=16, units=64, interpret=True),
+    Tiling(rows=16, units=128, interpret=True),
+    Tiling(rows=16, groups=2, units=64, rounded=False, interpret=True),
+    Tiling(rows=64, interpret=True),
 ]
 
 
-@pytest.mark.parametrize(("how", "inputs"), list(zip(SHAPES, (5, 23, 16, 15), strict=True)))
-def test_in_float32_the_kernels_are_the_network(how, inputs, monkeypatch):
+@pytest.mark.parametrize(("tiling", "inputs"), list(zip(TILINGS, (5, 23, 16, 15), strict=True)))
+def test_in_float32_the_kernels_are_the_network(tiling, inputs, monkeypatch):
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(inputs=inputs), jax.random.normal(jax.random.key(1), (ROWS, inputs))
-    q, slopes = gradients(kernels(how), net, x)
+    q, slopes = gradients(kernels(tiling), net, x)
     expected, expected_slopes = gradients(plain, net, x)
     assert jnp.abs(q - expected).max() < 1e-6
     assert distance(slopes, expected_slopes) < 1e-5
@@ -47,7 +43,7 @@ def test_in_float32_the_kernels_are_the_network(how, inputs, monkeypatch):
 @pytest.mark.parametrize("rounded", [True, False])
 def test_rounding_costs_what_bfloat16_costs(rounded):
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
-    q, slopes = gradients(kernels(SHAPES[0]._replace(rounded=rounded)), net, x)
+    q, slopes = gradients(kernels(TILINGS[0]._replace(rounded=rounded)), net, x)
     expected, expected_slopes = gradients(plain, net, x)
     assert 0 < jnp.abs(q - expected).max() < 4e-3
     assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
@@ -63,26 +59,26 @@ def test_fleets_of_networks(monkeypatch):
     def slopes(function):
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
-    assert distance(slopes(kernels(SHAPES[0])), slopes(plain)) < 1e-5
+    assert distance(slopes(kernels(TILINGS[0])), slopes(plain)) < 1e-5
 
 
-@pytest.mark.parametrize("how", SHAPES[1:3])
-def test_the_gradient_by_the_input_alone(how, monkeypatch):
+@pytest.mark.parametrize("tiling", TILINGS[1:3])
+def test_the_gradient_by_the_input_alone(tiling, monkeypatch):
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
 
     def slope(function):
         return jax.grad(lambda x: (function(net, x).min(axis=0) ** 3).sum())(x)
 
-    assert distance(slope(kernels(how)), slope(plain)) < 1e-5
+    assert distance(slope(kernels(tiling)), slope(plain)) < 1e-5
 
 
 def actors(width: int = 128, number: int = 6) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (17, width, width, number), members=2)
 
 
-@pytest.mark.parametrize(("how", "number"), [(SHAPES[0], MANY), (SHAPES[2], 2), (SHAPES[3], 6)])
-def test_several_outputs(how, number, monkeypatch):
+@pytest.mark.parametrize(("tiling", "number"), [(TILINGS[0], MANY), (TILINGS[2], 2), (TILINGS[3], 6)])
+def test_several_outputs(tiling, number, monkeypatch):
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = actors(number=number), jax.random.normal(jax.random.key(1), (ROWS, 17))
     weights = jax.random.normal(jax.random.key(2), (2, ROWS, number))
@@ -90,7 +86,7 @@ def test_several_outputs(how, number, monkeypatch):
     def both(function):
         return function(net, x), jax.grad(lambda net, x: (weights * function(net, x)).sum(), (0, 1))(net, x)
 
-    out, slopes = both(kernels(how))
+    out, slopes = both(kernels(tiling))
     expected, expected_slopes = both(lambda net, x: net.members(x))
     assert out.shape == expected.shape
     assert jnp.abs(out - expected).max() < 1e-6
@@ -102,7 +98,7 @@ def test_several_outputs_by_the_input_alone(monkeypatch):
     net, x = actors(), jax.random.normal(jax.random.key(1), (ROWS, 17))
     slope, expected = (
         jax.grad(lambda x, f=function: (f(net, x) ** 3).sum())(x)
-        for function in (kernels(SHAPES[0]), lambda net, x: net.members(x))
+        for function in (kernels(TILINGS[0]), lambda net, x: net.members(x))
     )
     assert distance(slope, expected) < 1e-5
 
@@ -117,7 +113,7 @@ def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch):
     def slopes():
         return jax.vmap(jax.grad(lambda net, x: (deterministic(net, x) ** 2).sum()))(fleet, x)
 
-    with arithmetic(Arithmetic("bfloat16", Kernels(2, always=SHAPES[0]))):
+    with arithmetic(Arithmetic("bfloat16", actors=(Fused(2, tiling=TILINGS[0]),))):
         program = jax.make_jaxpr(slopes)()
         found = slopes()
     assert str(program).count("pallas_call") == 3
@@ -131,29 +127,34 @@ def test_they_are_accepted_for_a_gpu(runs):
     net, x = network(256), jnp.ones((256, INPUTS))
 
     def everything(net, x):
-        function = kernels(Kernels(runs).shape(MEMBERS, 256, INPUTS))
+        function = kernels(Fused(runs).tiling_for(MEMBERS, 256, INPUTS))
         by_parameters = jax.grad(lambda net: function(net, x).sum())(net)
         return by_parameters, jax.grad(lambda x: function(net, x).min(axis=0).sum())(x), function(net, x)
 
     assert written_for_gpus(everything, *jax.eval_shape(lambda: (net, x))).count("custom_call @__gpu") == 5
     actor = jax.tree.map(lambda leaf: leaf[:1], actors(256))
-    step = jax.grad(lambda net, x: (kernels(Kernels(runs).shape(1, 256, 17))(net, x[:, :17]) ** 2).sum())
+    step = jax.grad(lambda net, x: (kernels(Fused(runs).tiling_for(1, 256, 17))(net, x[:, :17]) ** 2).sum())
     assert written_for_gpus(step, *jax.eval_shape(lambda: (actor, x))).count("custom_call @__gpu") == 3
 
 
+def fits(*sizes: int, members: int | None = MEMBERS, memory: int = 227) -> bool:
+    return Fused(1, memory).fits(Perceptron.init(jax.random.key(0), sizes, members=members).weights, ROWS)
+
+
 def test_only_networks_of_their_shape():
-    assert fits(network(256).weights)
-    assert not fits(network(96).weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 64, 1), members=2).weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 128, 1), members=2).weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 2), members=2).weights)
-    assert fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 2), members=2).weights, outputs=MANY)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, MANY + 1), members=2).weights, outputs=MANY)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 1)).weights)
+    assert fits(INPUTS, 256, 256, 1)
+    assert not fits(INPUTS, 96, 96, 1)
+    assert not fits(5, 64, 64, 64, 1)
+    assert not fits(5, 64, 128, 1)
+    assert fits(5, 64, 64, MANY)
+    assert not fits(5, 64, 64, MANY + 1)
+    assert not fits(5, 64, 64, 1, members=None)
+    assert not fits(5, 64, 64, 1, memory=30)
 
 
 def test_small_fleets_are_cut_into_more_programs():
-    programs = [shape_for(networks).groups * 256 // shape_for(networks).units for networks in (1, 5, 20, 60, 375)]
+    tilings = map(fastest_tiling, (1, 5, 20, 60, 375))
+    programs = [tiling.groups * 256 // tiling.units for tiling in tilings]
     assert programs == sorted(programs, reverse=True)
     assert programs[0] > programs[-1]
 
@@ -173,26 +174,17 @@ def test_small_fleets_are_cut_into_more_programs():
 )
 def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units, groups):
     rows = 260  # five tiles
-    how = Kernels(75, memory).shape(MEMBERS, rows, inputs)
-    assert (how and how.units) == units
-    assert (how and how.groups) == groups
-    one = Kernels(1, memory).shape(MEMBERS, rows, inputs)
-    assert (one is None) == (how is None)
+    tiling = Fused(75, memory).tiling_for(MEMBERS, rows, inputs)
+    assert (tiling and tiling.units) == units
+    assert (tiling and tiling.groups) == groups
+    one = Fused(1, memory).tiling_for(MEMBERS, rows, inputs)
+    assert (one is None) == (tiling is None)
     assert one is None or one.units == 64
-
-
-def test_too_many_inputs_are_left_to_the_kernels_of_layers():
-    net = Perceptron.init(jax.random.key(0), (393, 64, 64, 1), members=2)
-    with arithmetic(Arithmetic("bfloat16", Kernels(1), Tiles())):
-        fast = net.fast_scalars(256)
-    assert isinstance(fast, partial)
-    assert fast.func is layers.outputs
 
 
 def test_critics_use_them_where_they_are_chosen():
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
-    how = SHAPES[0]
-    with arithmetic(Arithmetic("bfloat16", Kernels(1, always=how))):
+    with arithmetic(Arithmetic("bfloat16", (Fused(1, tiling=TILINGS[0]),))):
         chosen = net.scalars(x)
-    assert (chosen == outputs(net.weights, net.biases, x, how)).all()
+    assert (chosen == kernels(TILINGS[0])(net, x)).all()
     assert (net.scalars(x) == plain(net, x)).all()

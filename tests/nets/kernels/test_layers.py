@@ -6,24 +6,24 @@ import pytest
 
 import score_rl.nets.kernels.layers as layers
 from score_rl.nets.actor_critic import values, values_of_many
-from score_rl.nets.kernels.layers import Tiles, fits, outputs, tiles_for
+from score_rl.nets.kernels.layers import LayerByLayer
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.kernels.slopes import distance, gradients, lowered_for_gpus, plain
 
 MEMBERS, INPUTS, ROWS = 2, 23, 50  # 50 rows: the last tile is not full
-SMALL = Tiles(rows=64, units=64, interpret=True)
+SMALL = LayerByLayer(rows=64, units=64, interpret=True)
 
 
 def network(*hidden: int, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, *hidden, 1), members=MEMBERS)
 
 
-def kernels(tiles: Tiles):
-    return lambda net, x: outputs(net.weights, net.biases, x, tiles)
+def kernels(form: LayerByLayer):
+    return lambda net, x: form.scalars(net.weights, net.biases, x)
 
 
-CASES = [  # tiles, hidden widths, inputs, rows
+CASES = [  # form, hidden widths, inputs, rows
     (SMALL, (64,), 5, ROWS),
     (SMALL, (64, 64), 63, ROWS),  # the widest input whose first layer is not stored
     (SMALL, (64, 64), 64, ROWS),
@@ -32,18 +32,18 @@ CASES = [  # tiles, hidden widths, inputs, rows
     (SMALL._replace(units=128), (128, 64, 128), INPUTS, ROWS),
     (SMALL._replace(units=128), (192, 64, 64, 64), 65, 65),
     (SMALL._replace(programs=100), (64, 64), 65, 511),  # the rows' sums in two parts
-    (Tiles(interpret=True), (256, 256), 64, 130),
+    (LayerByLayer(interpret=True), (256, 256), 64, 130),
 ]
 
 
-@pytest.mark.parametrize(("tiles", "hidden", "inputs", "rows"), CASES)
-def test_in_float32_the_kernels_are_the_network(tiles, hidden, inputs, rows, monkeypatch):
+@pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
+def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch):
     monkeypatch.setattr(layers, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
-    q, slopes = gradients(kernels(tiles), net, x)
+    q, slopes = gradients(kernels(form), net, x)
     expected, expected_slopes = gradients(plain, net, x)
     assert jnp.abs(q - expected).max() < 1e-6
-    assert jnp.abs(kernels(tiles)(net, x) - expected).max() < 1e-6
+    assert jnp.abs(kernels(form)(net, x) - expected).max() < 1e-6
     assert distance(slopes, expected_slopes) < 1e-5
 
 
@@ -68,14 +68,18 @@ def test_fleets_of_networks(monkeypatch):
     assert distance(slopes(kernels(SMALL)), slopes(plain)) < 1e-5
 
 
+def fits(*sizes: int, members: int | None = MEMBERS) -> bool:
+    return LayerByLayer().fits(Perceptron.init(jax.random.key(0), sizes, members=members).weights, ROWS)
+
+
 def test_only_networks_of_their_shape():
-    assert fits(network(256, 256, 256).weights)
-    assert fits(network(64).weights)
-    assert fits(network(64, 192).weights)
-    assert not fits(network(400, 300).weights)
-    assert not fits(network().weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 2), members=2).weights)
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 1)).weights)
+    assert fits(INPUTS, 256, 256, 256, 1)
+    assert fits(INPUTS, 64, 1)
+    assert fits(INPUTS, 64, 192, 1)
+    assert not fits(INPUTS, 400, 300, 1)
+    assert not fits(INPUTS, 1)
+    assert not fits(5, 64, 64, 2)
+    assert not fits(5, 64, 64, 1, members=None)
 
 
 def test_sums_are_cut_into_equal_parts():
@@ -85,13 +89,14 @@ def test_sums_are_cut_into_equal_parts():
     assert layers._parts(80, 6) == 5
     assert layers._parts(4, 100) == 1
     assert layers._parts(7, 2) == 1
-    assert tiles_for(1).programs > tiles_for(9).programs > tiles_for(1_000).programs == 1
+    few, some, many = (LayerByLayer.for_runs(runs).programs for runs in (1, 9, 1_000))
+    assert few > some > many == 1
 
 
 def test_critics_use_them_where_they_are_chosen():
     net, s = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, 17))
     a = jax.random.uniform(jax.random.key(2), (4, ROWS, 6), minval=-1, maxval=1)
-    with arithmetic(Arithmetic("bfloat16", layers=SMALL)):
+    with arithmetic(Arithmetic("bfloat16", (SMALL,))):
         one, many = values(net, s, a[0]), values_of_many(net, s, a)
     assert (one == kernels(SMALL)(net, jnp.concatenate([s, a[0]], axis=1))).all()
     assert many.shape == (MEMBERS, 4, ROWS)
@@ -107,19 +112,25 @@ def test_slopes_by_states_and_actions(monkeypatch):
     def slopes():
         return jax.grad(lambda net, s, a: (values_of_many(net, s, a) ** 2).sum(), argnums=(0, 1, 2))(net, s, a)
 
-    with arithmetic(Arithmetic("bfloat16", layers=SMALL)):
+    with arithmetic(Arithmetic("bfloat16", (SMALL,))):
         chosen = slopes()
     assert distance(chosen, slopes()) < 1e-5
 
 
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize(
-    "tiles", [Tiles(), Tiles(units=256, stages=4), Tiles(rows=64, units=64, warps=4), tiles_for(9)]
+    "form",
+    [
+        LayerByLayer(),
+        LayerByLayer(units=256, stages=4),
+        LayerByLayer(rows=64, units=64, warps=4),
+        LayerByLayer.for_runs(9),
+    ],
 )
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
-def test_they_can_be_lowered_for_gpus(tiles, members, rows, inputs):
+def test_they_can_be_lowered_for_gpus(form, members, rows, inputs):
     """As far as a machine without one can tell."""
-    lowered = lowered_for_gpus(kernels(tiles), members, rows, inputs)
+    lowered = lowered_for_gpus(kernels(form), members, rows, inputs)
     # A narrow input: two forward, one back, two gradients of weights, by the first weight and by the input. A wide one:
     # three forward, two back and by the input, three gradients of weights.
-    assert lowered.count("triton") == (7 if inputs < tiles.columns else 9)
+    assert lowered.count("triton") == (7 if inputs < form.columns else 9)

@@ -7,23 +7,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import score_rl.nets.kernels.passes as on_chip
+import score_rl.nets.kernels.passes as kernels
 from score_rl.nets.dropout import many_passes
-from score_rl.nets.kernels.passes import Passes, Work, fits, random_words, statistics
+from score_rl.nets.kernels.launching import ProgramShape
+from score_rl.nets.kernels.passes import DropoutPasses, random_words
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.kernels.slopes import written_for_gpus
 
-SMALL = Work(64, 4, 6)  # six programs at once: the passes of a tile are shared
-HOW = Passes(values=SMALL, slopes=SMALL, interpret=True)
-CHOSEN = Arithmetic("bfloat16", passes=HOW, emulated=True)
+SMALL = ProgramShape(64, 4, 1, 6)  # six programs at once: the passes of a tile are shared
+FORM = DropoutPasses(values=SMALL, slopes=SMALL, interpret=True)
+CHOSEN = Arithmetic("bfloat16", passes=FORM, emulated=True)
 MEMBERS = 2
 
 
 @pytest.fixture
 def unrounded(monkeypatch):
     """The same kernels without rounding: their algebra."""
-    monkeypatch.setattr(on_chip, "DTYPE", jnp.float32)
+    monkeypatch.setattr(kernels, "DTYPE", jnp.float32)
 
 
 def critics(width: int, seed: int = 0) -> Perceptron:
@@ -34,8 +35,8 @@ def hidden_layer(rows: int, width: int, seed: int = 1):
     return jax.nn.relu(jax.random.normal(jax.random.key(seed), (MEMBERS, rows, width)))
 
 
-def found(net, hidden, key, rate, passes, how=HOW):
-    return statistics(net.weights, net.biases, hidden, key, rate, passes, how)
+def found(net, hidden, key, rate, passes, form=FORM):
+    return form.statistics(net.weights, net.biases, hidden, key, rate, passes)
 
 
 # -- transcribed from the papers, in float64 and unbounded integers ---------------------------------------------------
@@ -168,8 +169,8 @@ def test_rounding_costs_what_bfloat16_costs():
 
 def test_the_shape_of_the_work_changes_no_mask():
     net, hidden, key = critics(64), hidden_layer(100, 64), jax.random.key(3)
-    shapes = [Work(64, 4, 1), Work(64, 4, 40), Work(128, 8, 6)]
-    results = [found(net, hidden, key, 0.2, 5, HOW._replace(values=shape)) for shape in shapes]
+    shapes = [ProgramShape(64, 4, 1, 1), ProgramShape(64, 4, 1, 40), ProgramShape(128, 8, 1, 6)]
+    results = [found(net, hidden, key, 0.2, 5, FORM._replace(values=shape)) for shape in shapes]
     for result in results[1:]:
         for one, other in zip(result, results[0], strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-7)
@@ -219,12 +220,16 @@ def test_critics_use_them_where_they_are_chosen():
     assert (of_a_pass[0] == plain_of_a_pass[0]).all()
 
 
+def fits(*sizes: int, members: int | None = MEMBERS) -> bool:
+    return DropoutPasses().fits(Perceptron.init(jax.random.key(0), sizes, members=members).weights)
+
+
 def test_only_critics_of_their_shape():
-    assert fits(critics(256).weights)
-    assert fits(critics(64).weights)
+    assert fits(5, 256, 256, 1)
+    assert fits(5, 64, 64, 1)
     for sizes in ((5, 64, 128, 1), (5, 192, 192, 1), (5, 64, 64, 64, 1), (5, 64, 1), (5, 64, 64, 2)):
-        assert not fits(Perceptron.init(jax.random.key(0), sizes, members=2).weights), sizes
-    assert not fits(Perceptron.init(jax.random.key(0), (5, 64, 64, 1)).weights)
+        assert not fits(*sizes), sizes
+    assert not fits(5, 64, 64, 1, members=None)
 
 
 def test_gradients_that_they_do_not_have_are_refused():
@@ -239,12 +244,12 @@ def test_gradients_that_they_do_not_have_are_refused():
     assert (stopped == 0).all()
 
 
-def on_a_gpu(how: Passes, rows: int, width: int):
+def on_a_gpu(form: DropoutPasses, rows: int, width: int):
     def both(net, hidden, words, rate):
         key = jax.random.wrap_key_data(words)
         return (
-            found(net, hidden, key, rate, 100, how),
-            jax.grad(lambda hidden: found(net, hidden, key, rate, 100, how)[0].sum())(hidden),
+            found(net, hidden, key, rate, 100, form),
+            jax.grad(lambda hidden: found(net, hidden, key, rate, 100, form)[0].sum())(hidden),
         )
 
     shapes = jax.eval_shape(
@@ -258,7 +263,7 @@ def on_a_gpu(how: Passes, rows: int, width: int):
 @pytest.mark.parametrize(("rows", "width"), [(2_560, 256), (256, 128), (100, 64)])
 def test_they_can_be_lowered_for_gpus(rows, width):
     """As far as a machine without one can tell."""
-    assert on_a_gpu(Passes(runs=2), rows, width).count("triton") == 2
+    assert on_a_gpu(DropoutPasses(runs=2), rows, width).count("triton") == 2
 
 
 @pytest.mark.skipif(jax.default_backend() != "gpu", reason="needs a GPU")
@@ -266,13 +271,13 @@ def test_they_can_be_lowered_for_gpus(rows, width):
 def test_on_a_gpu_they_compute_what_the_interpreter_does(width):
     net, hidden, key = critics(width), hidden_layer(300, width), jax.random.key(3)
 
-    def both(how):
+    def both(form):
         def mean(hidden):
-            return found(net, hidden, key, 0.1, 21, how)[0]
+            return found(net, hidden, key, 0.1, 21, form)[0]
 
-        return *found(net, hidden, key, 0.1, 21, how), jax.grad(lambda hidden: mean(hidden).sum())(hidden)
+        return *found(net, hidden, key, 0.1, 21, form), jax.grad(lambda hidden: mean(hidden).sum())(hidden)
 
-    for one, other in zip(jax.jit(lambda: both(Passes()))(), jax.jit(lambda: both(HOW))(), strict=True):
+    for one, other in zip(jax.jit(lambda: both(DropoutPasses()))(), jax.jit(lambda: both(FORM))(), strict=True):
         assert jnp.linalg.norm(one - other) < 5e-3 * jnp.linalg.norm(other)
 
 

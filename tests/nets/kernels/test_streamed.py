@@ -6,31 +6,31 @@ import pytest
 
 import score_rl.nets.kernels.streamed as streamed
 from score_rl.nets.actor_critic import values, values_of_many
-from score_rl.nets.kernels.streamed import Stream, fits, outputs
+from score_rl.nets.kernels.streamed import Streamed
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.nets.kernels.slopes import distance, gradients, lowered_for_gpus, plain
 
 MEMBERS, INPUTS, ROWS = 2, 23, 50  # 50 rows: the last tile is not full
-MANY_RUNS = Stream(runs=100, least=1, interpret=True)  # one program for each member
+MANY_RUNS = Streamed(runs=100, least_rows=1, interpret=True)  # one program for each member
 
 
 def network(*hidden: int, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, *hidden, 1), members=MEMBERS)
 
 
-def kernels(stream: Stream):
-    return lambda net, x: outputs(net.weights, net.biases, x, stream)
+def kernels(form: Streamed):
+    return lambda net, x: form.scalars(net.weights, net.biases, x)
 
 
-CASES = [  # shape of the work, hidden widths, inputs, rows
+CASES = [  # form, hidden widths, inputs, rows
     (MANY_RUNS, (64, 64, 64), 5, 1),
     (MANY_RUNS, (64, 128, 64), 15, ROWS),
     (MANY_RUNS._replace(stored=True), (128, 64, 256), 16, 130),
-    (Stream(interpret=True), (128, 64, 64), INPUTS, 513),  # as many programs as tiles
-    (Stream(runs=13, interpret=True), (64, 64, 64), 31, 600),  # five programs, ten tiles
+    (Streamed(interpret=True), (128, 64, 64), INPUTS, 513),  # as many programs as tiles
+    (Streamed(runs=13, interpret=True), (64, 64, 64), 31, 600),  # five programs, ten tiles
     (
-        Stream(runs=13, down_units=64, sum_inputs=64, sum_outputs=64, interpret=True),
+        Streamed(runs=13, down_units=64, sum_inputs=64, sum_outputs=64, interpret=True),
         (128, 128, 128, 64),
         INPUTS,
         300,
@@ -39,14 +39,14 @@ CASES = [  # shape of the work, hidden widths, inputs, rows
 ]
 
 
-@pytest.mark.parametrize(("stream", "hidden", "inputs", "rows"), CASES)
-def test_in_float32_the_kernels_are_the_network(stream, hidden, inputs, rows, monkeypatch):
+@pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
+def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch):
     monkeypatch.setattr(streamed, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
-    q, slopes = gradients(kernels(stream), net, x)
+    q, slopes = gradients(kernels(form), net, x)
     expected, expected_slopes = gradients(plain, net, x)
     assert jnp.abs(q - expected).max() < 1e-6
-    assert jnp.abs(kernels(stream)(net, x) - expected).max() < 1e-6
+    assert jnp.abs(kernels(form)(net, x) - expected).max() < 1e-6
     assert distance(slopes, expected_slopes) < 1e-5
 
 
@@ -69,11 +69,11 @@ def test_fleets_of_networks(monkeypatch):
     def slopes(function):
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
-    assert distance(slopes(kernels(Stream(runs=2, interpret=True))), slopes(plain)) < 1e-5
+    assert distance(slopes(kernels(Streamed(runs=2, interpret=True))), slopes(plain)) < 1e-5
 
 
 def suits(net: Perceptron, rows: int = 2_048) -> bool:
-    return fits(net.weights, rows, Stream())
+    return Streamed().fits(net.weights, rows)
 
 
 def test_only_networks_of_their_shape_on_many_rows():
@@ -97,7 +97,7 @@ def test_critics_use_them_where_they_are_chosen(monkeypatch):
     def slopes():
         return jax.grad(lambda net, s, a: (values_of_many(net, s, a) ** 2).sum(), argnums=(0, 1, 2))(net, s, a)
 
-    with arithmetic(Arithmetic("bfloat16", streamed=MANY_RUNS)):
+    with arithmetic(Arithmetic("bfloat16", (MANY_RUNS,))):
         one, chosen = values(net, s, a[0]), slopes()
     assert (one == kernels(MANY_RUNS)(net, jnp.concatenate([s, a[0]], axis=1))).all()
     assert distance(chosen, slopes()) < 1e-5
@@ -108,7 +108,7 @@ def test_critics_use_them_where_they_are_chosen(monkeypatch):
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
 def test_they_can_be_lowered_for_gpus(stored, members, rows, inputs):
     """As far as a machine without one can tell."""
-    lowered = lowered_for_gpus(kernels(Stream(runs=2, stored=stored)), members, rows, inputs)
+    lowered = lowered_for_gpus(kernels(Streamed(runs=2, stored=stored)), members, rows, inputs)
     assert lowered.count("triton") == 7  # two forward, one back, two sums, the first weight's and the input's
 
 

@@ -28,8 +28,11 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, BFloat16, Float
 
+from score_rl.nets.kernels.interface import Biases, Weights
+
 DTYPE = jnp.bfloat16
 Mode = Literal["value", "slope", "keep"]  # q alone; also ∂q/∂x; also the hidden layers
+WIDTHS = (64, 128, 256)
 PART = 64  # hidden units per product: a weight is converted and kept in parts of so many
 MANY = 16  # what several outputs are filled up to: the least that a product takes
 
@@ -40,8 +43,8 @@ NEEDS = {32: (168, 104, 36), 64: (208, 144, 72), 128: (272, 208, 144)}
 AMPLE = 227  # a Hopper's: there all shapes need less than that
 
 
-class How(NamedTuple):
-    """The shape of the kernels' work."""
+class Tiling(NamedTuple):
+    """How the work is cut into programs."""
 
     rows: int = 64  # in a tile
     groups: int = 1  # programs that share a member's rows: more of them for a small fleet
@@ -51,18 +54,37 @@ class How(NamedTuple):
     interpret: bool = False
 
 
-class Kernels(NamedTuple):
-    """For a fleet of so many runs on each device."""
+class Fused(NamedTuple):
+    """The form for critics and actors of two hidden layers, in a fleet of so many runs on each device."""
 
     runs: int
     memory: int = AMPLE  # KiB of shared memory that a program may take
-    always: How | None = None  # instead of the shape for the number of networks
+    tiling: Tiling | None = None  # this one always; None: the one for the number of networks
 
-    def shape(self, members: int, rows: int, inputs: int) -> How | None:
+    def fits(self, weights: Weights, rows: int) -> bool:
+        """Two hidden layers of one width, few outputs, and a tiling that the device has room for."""
+        if len(weights) != 3 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
+            return False
+        members, inputs, width = weights[0].shape
+        hidden = width in WIDTHS and weights[1].shape[1:] == (width, width)
+        return hidden and weights[2].shape[-1] <= MANY and self.tiling_for(members, rows, inputs) is not None
+
+    def scalars(self, weights: Weights, biases: Biases, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+        return outputs(weights, biases, x, self._tiling_of(weights, x))
+
+    def vectors(self, weights: Weights, biases: Biases, x: Float[Array, "rows inputs"]) -> Float[Array, "rows outputs"]:
+        return outputs(weights, biases, x, self._tiling_of(weights, x)).reshape(x.shape[0], -1)
+
+    def _tiling_of(self, weights: Weights, x: Float[Array, "rows inputs"]) -> Tiling:
+        tiling = self.tiling_for(weights[0].shape[0], *x.shape)
+        assert tiling is not None, "only what fits is computed"
+        return tiling
+
+    def tiling_for(self, members: int, rows: int, inputs: int) -> Tiling | None:
         """The fastest for so many networks of a run that the device has room for, if any."""
-        if self.always is not None:
-            return self.always
-        wanted, columns = shape_for(self.runs * members), _widened(inputs)
+        if self.tiling is not None:
+            return self.tiling
+        wanted, columns = fastest_tiling(self.runs * members), _widened(inputs)
         if columns > max(NEEDS):
             return None
         if self.memory >= AMPLE:
@@ -71,22 +93,14 @@ class Kernels(NamedTuple):
         smaller = zip(
             (wanted._replace(units=128), wanted._replace(units=64), tile), NEEDS[max(32, columns)], strict=True
         )
-        return next((how for how, needed in smaller if how.units <= wanted.units and needed <= self.memory), None)
+        return next((one for one, needed in smaller if one.units <= wanted.units and needed <= self.memory), None)
 
 
-def shape_for(networks: int) -> How:
-    """The shape for so many networks on a device: enough programs to keep it busy, and no more."""
+def fastest_tiling(networks: int) -> Tiling:
+    """For so many networks on a device: enough programs to keep it busy, and no more."""
     if networks >= 60:
-        return How()
-    return How(groups=2) if networks >= 20 else How(groups=4, units=64, rounded=False)
-
-
-def fits(weights: tuple[Array, ...], outputs: int = 1) -> bool:
-    """Whether these kernels can do an ensemble with no more outputs than these."""
-    if len(weights) != 3 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
-        return False
-    width = weights[0].shape[-1]
-    return weights[1].shape[1:] == (width, width) and weights[2].shape[-1] <= outputs and width in (64, 128, 256)
+        return Tiling()
+    return Tiling(groups=2) if networks >= 20 else Tiling(groups=4, units=64, rounded=False)
 
 
 # -- inside the kernels ----------------------------------------------------------------------------------------------
@@ -126,11 +140,12 @@ def _last_weight(ref: Any, units: Any) -> Array:
     return plt.load(ref.at[units, pl.ds(start, MANY)], mask=mask, other=0.0).astype(DTYPE)
 
 
-def _over_tiles(how: How, rows: int, step: Callable[[Any, Any], Any], start: Any) -> Any:
-    return jax.lax.fori_loop(0, rows // how.rows, lambda i, carry: step(pl.ds(i * how.rows, how.rows), carry), start)
+def _over_tiles(tiling: Tiling, rows: int, step: Callable[[Any, Any], Any], start: Any) -> Any:
+    size = tiling.rows
+    return jax.lax.fori_loop(0, rows // size, lambda i, carry: step(pl.ds(i * size, size), carry), start)
 
 
-def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
+def _forward_kernel(tiling: Tiling, mode: Mode, *refs: Any) -> None:
     """Some units of the second layer, all of the first; of what every program computes, each writes some.
 
     What is small is loaded again for every tile: held throughout, it would take registers that there are not.
@@ -145,7 +160,7 @@ def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
     def step(tile: Any, carry: None) -> None:
         b2, w3 = b2_ref[...], _last_weight(w3_ref, pl.ds(0, number))
         x, layer = _inputs(x_ref, tile), []
-        total = jnp.zeros((how.rows, number), jnp.float32)
+        total = jnp.zeros((tiling.rows, number), jnp.float32)
         for units, mine, w1, w2 in zip(parts, writes, first, second, strict=True):
             hidden = jnp.maximum(plt.dot(x, w1), 0).astype(DTYPE)
             if mode == "keep":
@@ -161,13 +176,13 @@ def _forward_kernel(how: How, mode: Mode, *refs: Any) -> None:
             q_ref[tile, :] = plt.dot(hidden.astype(DTYPE), w3)
         if mode == "slope":
             above = jnp.where(hidden > 0, w3[None, :], 0).astype(DTYPE)
-            slope = jnp.zeros((how.rows, padded), jnp.float32)
+            slope = jnp.zeros((tiling.rows, padded), jnp.float32)
             for hidden, w1, w2 in zip(layer, first, second, strict=True):
                 below = jnp.where(hidden > 0, plt.dot(above, w2, trans_b=True), 0).astype(DTYPE)
                 slope += plt.dot(below, w1, trans_b=True)
             more[0][tile, :] = slope
 
-    _over_tiles(how, rows, step, None)
+    _over_tiles(tiling, rows, step, None)
 
 
 def _writers(parts: list[Any], shares: int) -> list[Array]:
@@ -179,7 +194,7 @@ def _store_if(condition: Array, ref: Any, tile: Any, units: Any, value: Array) -
     plt.store(ref.at[tile, units], value, mask=jnp.broadcast_to(condition, value.shape))
 
 
-def _parameter_kernel(how: How, *refs: Any) -> None:
+def _parameter_kernel(tiling: Tiling, *refs: Any) -> None:
     """Each part of the second layer is loaded just before its product: all at once would take more registers than
     there are. For the same reason the sums over rows are not formed here."""
     x_ref, w2_ref, w3_ref, h1_ref, h2_ref, dq_ref, delta_ref, dw1_ref = refs
@@ -189,7 +204,7 @@ def _parameter_kernel(how: How, *refs: Any) -> None:
 
     def step(tile: Any, total: Array) -> Array:
         dq = dq_ref[tile] if single else dq_ref[tile, :]
-        pulled = jnp.zeros((how.rows, units), jnp.float32)
+        pulled = jnp.zeros((tiling.rows, units), jnp.float32)
         for part, mine, weight in zip(parts, writes, second, strict=True):
             last = _last_weight(w3_ref, part)
             above = dq[:, None] * last[None, :] if single else plt.dot(dq, last, trans_b=True)
@@ -199,10 +214,10 @@ def _parameter_kernel(how: How, *refs: Any) -> None:
         below = jnp.where(h1_ref[tile, :] > 0, pulled, 0).astype(DTYPE)
         return total + plt.dot(_inputs(x_ref, tile), below, trans_a=True)
 
-    dw1_ref[...] = _over_tiles(how, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
+    dw1_ref[...] = _over_tiles(tiling, x_ref.shape[0], step, jnp.zeros(dw1_ref.shape, jnp.float32))
 
 
-def _sums_kernel(how: How, *refs: Any) -> None:
+def _sums_kernel(tiling: Tiling, *refs: Any) -> None:
     """Gradients of some of the second layer's biases and of the last weights behind them."""
     w3_ref, h2_ref, dq_ref, db2_ref, dw3_ref = refs
     (rows, units), single = h2_ref.shape, len(w3_ref.shape) == 1
@@ -215,8 +230,8 @@ def _sums_kernel(how: How, *refs: Any) -> None:
         more = h2.astype(jnp.float32) * dq[:, None] if single else plt.dot(h2, dq, trans_a=True)
         return biases + jnp.where(h2 > 0, above, 0), last + more
 
-    flat = jnp.zeros((how.rows, units), jnp.float32)
-    biases, last = _over_tiles(how, rows, step, (flat, flat if single else jnp.zeros(dw3_ref.shape, jnp.float32)))
+    flat = jnp.zeros((tiling.rows, units), jnp.float32)
+    biases, last = _over_tiles(tiling, rows, step, (flat, flat if single else jnp.zeros(dw3_ref.shape, jnp.float32)))
     db2_ref[...], dw3_ref[...] = biases.sum(axis=0), last.sum(axis=0) if single else last
 
 
@@ -226,10 +241,10 @@ def _sums_kernel(how: How, *refs: Any) -> None:
 class _Plan:
     """The blocks of each array that a program sees. A program is (member, group of rows, some units)."""
 
-    def __init__(self, how: How, members: int, rows: int, width: int) -> None:
-        units = min(how.units, width)
-        self.how, self.group, self.units, self.shares = how, rows // how.groups, units, width // units
-        self.grid = (members, how.groups, self.shares)
+    def __init__(self, tiling: Tiling, members: int, rows: int, width: int) -> None:
+        units = min(tiling.units, width)
+        self.tiling, self.group, self.units, self.shares = tiling, rows // tiling.groups, units, width // units
+        self.grid = (members, tiling.groups, self.shares)
 
     def rows(self, columns: int) -> pl.BlockSpec:
         """Rows that all members share."""
@@ -265,9 +280,9 @@ class _Plan:
         return pl.BlockSpec((None, None, rows, self.units), lambda member, group, units: (group, member, 0, units))
 
     def call(self, kernel: Callable[..., None], ins: list[Any], outs: list[Any], *operands: Array) -> list[Array]:
-        options: dict[str, Any] = {"interpret": True} if self.how.interpret else {}
-        if not self.how.interpret:
-            options["compiler_params"] = plt.CompilerParams(num_warps=self.how.warps, num_stages=1)
+        options: dict[str, Any] = {"interpret": True} if self.tiling.interpret else {}
+        if not self.tiling.interpret:
+            options["compiler_params"] = plt.CompilerParams(num_warps=self.tiling.warps, num_stages=1)
         return pl.pallas_call(
             kernel,
             grid=self.grid,
@@ -278,9 +293,9 @@ class _Plan:
         )(*operands)
 
 
-def _whole(how: How, x: Float[Array, "rows inputs"]) -> Float[Array, "padded_rows inputs"]:
+def _whole(tiling: Tiling, x: Float[Array, "rows inputs"]) -> Float[Array, "padded_rows inputs"]:
     """With rows up to whole tiles."""
-    return jnp.pad(x, ((0, -x.shape[0] % (how.rows * how.groups)), (0, 0)))
+    return jnp.pad(x, ((0, -x.shape[0] % (tiling.rows * tiling.groups)), (0, 0)))
 
 
 def _summed(shares: Float[Array, "number *rest"]) -> Float[Array, "*rest"]:  # noqa: F821
@@ -292,15 +307,15 @@ def _last(weight: Float[Array, "members width outputs"]) -> tuple[Array, tuple[i
     return (weight[..., 0], ()) if weight.shape[-1] == 1 else (weight, (MANY,))
 
 
-def _second(how: How, weight: Float[Array, "members width width"]) -> Array:
+def _second(tiling: Tiling, weight: Float[Array, "members width width"]) -> Array:
     """The second layer's weight as the kernels take it."""
-    return weight.astype(DTYPE) if how.rounded else weight
+    return weight.astype(DTYPE) if tiling.rounded else weight
 
 
-def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[Array]:
+def _forward(tiling: Tiling, weights: Any, biases: Any, x: Array, mode: Mode) -> list[Array]:
     w1, w2, w3 = weights
     (members, inputs, width), rows = w1.shape, x.shape[0]
-    plan, padded = _Plan(how, members, rows, width), _widened(inputs)
+    plan, padded = _Plan(tiling, members, rows, width), _widened(inputs)
     ins = [plan.rows(inputs), plan.member(inputs, width), plan.member(width), plan.some_columns(width)]
     last, filled = _last(w3)
     ins += [plan.some_columns(), plan.some_rows(*last.shape[2:])]
@@ -310,26 +325,28 @@ def _forward(how: How, weights: Any, biases: Any, x: Array, mode: Mode) -> list[
     if mode == "keep":
         hidden = (members, rows, width)
         outs += [(hidden, DTYPE, plan.member_rows(width)), (hidden, DTYPE, plan.some_units_of_rows())]
-    operands = (x, w1, biases[0], _second(how, w2), biases[1], last)
-    shares, *more = plan.call(partial(_forward_kernel, how, mode), ins, outs, *operands)
+    operands = (x, w1, biases[0], _second(tiling, w2), biases[1], last)
+    shares, *more = plan.call(partial(_forward_kernel, tiling, mode), ins, outs, *operands)
     q = _summed(shares)
     return [q[..., : w3.shape[-1]] + biases[2][:, None] if filled else q + biases[2], *more]
 
 
-def _sums(how: How, last: Array, h2: Array, dq: Array) -> list[Array]:
+def _sums(tiling: Tiling, last: Array, h2: Array, dq: Array) -> list[Array]:
     (members, rows, width), filled = h2.shape, dq.shape[2:]
-    plan = _Plan(how._replace(groups=1, units=PART), members, rows, width)
+    plan = _Plan(tiling._replace(groups=1, units=PART), members, rows, width)
     ins = [plan.some_rows(*last.shape[2:]), plan.some_units_of_rows(), plan.member_rows(*filled)]
     outs = [
         ((members, width), jnp.float32, plan.some_columns()),
         ((members, width, *filled), jnp.float32, plan.some_rows(*filled)),
     ]
-    return plan.call(partial(_sums_kernel, how), ins, outs, last, h2, dq)
+    return plan.call(partial(_sums_kernel, tiling), ins, outs, last, h2, dq)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _outputs(how: How, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows *out"]:
-    return _forward(how, weights, biases, _whole(how, x), "value")[0][:, : x.shape[0]]
+def _outputs(
+    tiling: Tiling, weights: Any, biases: Any, x: Float[Array, "rows inputs"]
+) -> Float[Array, "members rows *outputs"]:
+    return _forward(tiling, weights, biases, _whole(tiling, x), "value")[0][:, : x.shape[0]]
 
 
 class _Kept(NamedTuple):
@@ -344,16 +361,16 @@ def _is_argument(leaf: Any) -> bool:
     return isinstance(leaf, CustomVJPPrimal)
 
 
-def _outputs_forward(how: How, *arguments: Any) -> tuple[Array, Any]:
+def _outputs_forward(tiling: Tiling, *arguments: Any) -> tuple[Array, Any]:
     weights, biases, x = jax.tree.map(lambda leaf: leaf.value, arguments, is_leaf=_is_argument)
     by_parameters = any(leaf.perturbed for leaf in jax.tree.leaves(arguments[:2], is_leaf=_is_argument))
     keeps = by_parameters or weights[2].shape[-1] > 1
-    whole = _whole(how, x)
-    q, *more = _forward(how, weights, biases, whole, "keep" if keeps else "slope")
+    whole = _whole(tiling, x)
+    q, *more = _forward(tiling, weights, biases, whole, "keep" if keeps else "slope")
     return q[:, : x.shape[0]], (weights, x.shape, _Kept(whole, *more) if keeps else more[0])
 
 
-def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
+def _outputs_backward(tiling: Tiling, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
     (w1, w2, w3), (number, inputs), more = saved
     members, _, width = w1.shape
     last, filled = _last(w3)
@@ -365,7 +382,7 @@ def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
         return None, None, jax.lax.optimization_barrier(slopes)
     x, h1, h2 = more
     rows, padded = x.shape[0], _widened(inputs)
-    plan = _Plan(how, members, rows, width)
+    plan = _Plan(tiling, members, rows, width)
     dq_rows = jnp.pad(dq, ((0, 0), (0, rows - number), *((0, MANY - w3.shape[-1]) for _ in filled)))
     if filled:
         dq_rows = dq_rows.astype(DTYPE)
@@ -373,14 +390,14 @@ def _outputs_backward(how: How, saved: Any, dq: Any) -> tuple[Any, Any, Any]:
     ins = [plan.rows(inputs), plan.some_rows(width), plan.member(*last.shape[1:]), plan.some_units_of_rows(), hidden]
     outs = [
         ((members, rows, width), DTYPE, hidden),
-        ((how.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
+        ((tiling.groups, members, padded, width), jnp.float32, plan.share_of_columns(padded)),
     ]
-    operands = (x, _second(how, w2), last, h1, h2, dq_rows)
-    delta, shares = plan.call(partial(_parameter_kernel, how), [*ins, plan.member_rows(*filled)], outs, *operands)
+    operands = (x, _second(tiling, w2), last, h1, h2, dq_rows)
+    delta, shares = plan.call(partial(_parameter_kernel, tiling), [*ins, plan.member_rows(*filled)], outs, *operands)
     first = _summed(shares)
     # Summed in float32, stored in bfloat16: the largest array of an update, which Adam only reads.
     dw2 = jnp.einsum("mbi,mbo->mio", h1, delta, preferred_element_type=DTYPE).astype(jnp.float32)
-    db2, dw3 = _sums(how, last, h2, dq_rows)
+    db2, dw3 = _sums(tiling, last, h2, dq_rows)
     # By the input as well: no method asks for both, and then the compiler leaves this out.
     below = jnp.where(h1 > 0, jnp.einsum("mbo,mio->mbi", delta, w2.astype(DTYPE)), 0)
     dx = jnp.einsum("mbo,mio->bi", below.astype(jnp.float32), w1)[:number]
@@ -393,8 +410,8 @@ _outputs.defvjp(_outputs_forward, _outputs_backward, symbolic_zeros=True)
 
 
 def outputs(
-    weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], how: How
+    weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], tiling: Tiling
 ) -> Float[Array, "members rows *outputs"]:
     """Every member's output on every row, without an axis if it is one; differentiable once, by parameters and
     input."""
-    return _outputs(how, weights, biases, x)
+    return _outputs(tiling, weights, biases, x)

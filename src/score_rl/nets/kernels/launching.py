@@ -1,7 +1,7 @@
 """Launching a kernel on the arrays of a network's layers: what `layers` and `streamed` share."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import pallas as pl
@@ -10,6 +10,15 @@ from jaxtyping import Array, Float
 
 In = tuple[Array, pl.BlockSpec]
 Out = tuple[tuple[int, ...], Any, pl.BlockSpec]
+
+
+class ProgramShape(NamedTuple):
+    """The shape of a kernel's programs."""
+
+    rows: int  # of a tile
+    warps: int
+    stages: int  # of the pipeline: how many tiles' loads are under way at once
+    programs: int  # that an H200 is to work on at once
 
 
 def launch(

@@ -21,7 +21,7 @@ anywhere, slowly, for tests.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, BFloat16, Float
 
+from score_rl.nets.kernels.interface import Biases, Weights
 from score_rl.nets.kernels.launching import In, Out, launch, summed
 
 DTYPE = jnp.bfloat16
@@ -40,8 +41,8 @@ FEWEST_STEPS = 4  # of a sum over rows in one program: what it reads should outw
 RESIDENT = 264  # programs that an H200 works on at once: two for each multiprocessor
 
 
-class Tiles(NamedTuple):
-    """The shape of the kernels' work."""
+class LayerByLayer(NamedTuple):
+    """The form for critics of any depth, and how its work is cut into programs."""
 
     rows: int = 128  # of a tile
     units: int = 128  # of a tile, at most
@@ -51,17 +52,19 @@ class Tiles(NamedTuple):
     columns: int = 64  # of an input, with its ones, up to which the first layer is not stored but computed again
     interpret: bool = False
 
+    @classmethod
+    def for_runs(cls, runs: int) -> Self:
+        """For so many runs on a device."""
+        return cls(programs=max(1, RESIDENT // runs))
 
-def tiles_for(runs: int) -> Tiles:
-    """For so many runs on a device."""
-    return Tiles(programs=max(1, RESIDENT // runs))
+    def fits(self, weights: Weights, rows: int) -> bool:
+        """Hidden widths in multiples of `WIDTH` and one output, on any number of rows."""
+        if len(weights) < 2 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
+            return False
+        return weights[-1].shape[-1] == 1 and all(weight.shape[-1] % WIDTH == 0 for weight in weights[:-1])
 
-
-def fits(weights: tuple[Array, ...]) -> bool:
-    """Whether these kernels can do it."""
-    if len(weights) < 2 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
-        return False
-    return weights[-1].shape[-1] == 1 and all(weight.shape[-1] % WIDTH == 0 for weight in weights[:-1])
+    def scalars(self, weights: Weights, biases: Biases, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+        return _outputs(self, weights, biases, x)
 
 
 # -- inside the kernels ----------------------------------------------------------------------------------------------
@@ -204,37 +207,39 @@ def _parts(steps: int, wanted: int) -> int:
 
 
 def _call(
-    tiles: Tiles, kernel: Callable[..., None], grid: tuple[int, ...], ins: Sequence[In], outs: Sequence[Out]
+    form: LayerByLayer, kernel: Callable[..., None], grid: tuple[int, ...], ins: Sequence[In], outs: Sequence[Out]
 ) -> list[Array]:
-    return launch(kernel, grid, ins, outs, warps=tiles.warps, stages=tiles.stages, interpret=tiles.interpret)
+    return launch(kernel, grid, ins, outs, warps=form.warps, stages=form.stages, interpret=form.interpret)
 
 
-def _forward(tiles: Tiles, below: Below, weight: Array, bias: Array, last: Array | None, keep: bool) -> list[Array]:
+def _forward(
+    form: LayerByLayer, below: Below, weight: Array, bias: Array, last: Array | None, keep: bool
+) -> list[Array]:
     """The next hidden layer if it is to be kept; before it q without its bias, if this is the last one."""
     members, fan_in, width = weight.shape
-    units = _tile(width, tiles.units)
+    units = _tile(width, form.units)
     shares = width // units
     vector = pl.BlockSpec((None, units), lambda u, r, m: (m, u))
     if isinstance(below, _First):
         rows, columns = below.x.shape
-        ins = [(below.x, pl.BlockSpec((tiles.rows, columns), lambda u, r, m: (r, 0)))]
+        ins = [(below.x, pl.BlockSpec((form.rows, columns), lambda u, r, m: (r, 0)))]
         ins.append((below.weight, pl.BlockSpec((None, columns, fan_in), lambda u, r, m: (m, 0, 0))))
     else:
         rows = below.shape[-2]
-        everyones = pl.BlockSpec((tiles.rows, fan_in), lambda u, r, m: (r, 0))
-        own = pl.BlockSpec((None, tiles.rows, fan_in), lambda u, r, m: (m, r, 0))
+        everyones = pl.BlockSpec((form.rows, fan_in), lambda u, r, m: (r, 0))
+        own = pl.BlockSpec((None, form.rows, fan_in), lambda u, r, m: (m, r, 0))
         ins = [(below, everyones if below.ndim == 2 else own)]
     ins += [(weight, pl.BlockSpec((None, fan_in, units), lambda u, r, m: (m, 0, u))), (bias, vector)]
     outs: list[Out] = []
     if last is not None:
         ins.append((last, vector))
-        share = pl.BlockSpec((None, None, tiles.rows), lambda u, r, m: (u, m, r))
+        share = pl.BlockSpec((None, None, form.rows), lambda u, r, m: (u, m, r))
         outs.append(((shares, members, rows), jnp.float32, share))
     if keep:
-        spec = pl.BlockSpec((None, tiles.rows, units), lambda u, r, m: (m, r, u))
+        spec = pl.BlockSpec((None, form.rows, units), lambda u, r, m: (m, r, u))
         outs.append(((members, rows, width), DTYPE, spec))
-    grid = (shares, rows // tiles.rows, members)
-    results = _call(tiles, partial(_layer_kernel, isinstance(below, _First), last is not None), grid, ins, outs)
+    grid = (shares, rows // form.rows, members)
+    results = _call(form, partial(_layer_kernel, isinstance(below, _First), last is not None), grid, ins, outs)
     return results if last is None else [summed(results[0]), *results[1:]]
 
 
@@ -248,62 +253,62 @@ class _Back(NamedTuple):
     units: int
 
 
-def _back(tiles: Tiles, slope: Slope, weight: Array, most: int | None = None) -> _Back:
-    (members, width, fan_out), units = weight.shape, _tile(weight.shape[1], min(tiles.units, most or tiles.units))
+def _back(form: LayerByLayer, slope: Slope, weight: Array, most: int | None = None) -> _Back:
+    (members, width, fan_out), units = weight.shape, _tile(weight.shape[1], min(form.units, most or form.units))
     if isinstance(slope, _Last):
         weight = (weight * slope.w[:, None, :]).astype(DTYPE)
     above = slope.hidden if isinstance(slope, _Last) else slope
     rows = above.shape[1]
-    ins = [(above, pl.BlockSpec((None, tiles.rows, fan_out), lambda u, r, m: (m, r, 0)))]
+    ins = [(above, pl.BlockSpec((None, form.rows, fan_out), lambda u, r, m: (m, r, 0)))]
     ins.append((weight, pl.BlockSpec((None, units, fan_out), lambda u, r, m: (m, u, 0))))
     if isinstance(slope, _Last):
-        ins.append((slope.dq, pl.BlockSpec((None, tiles.rows), lambda u, r, m: (m, r))))
-    some = pl.BlockSpec((None, tiles.rows, units), lambda u, r, m: (m, r, u))
-    return _Back((width // units, rows // tiles.rows, members), ins, isinstance(slope, _Last), some, units)
+        ins.append((slope.dq, pl.BlockSpec((None, form.rows), lambda u, r, m: (m, r))))
+    some = pl.BlockSpec((None, form.rows, units), lambda u, r, m: (m, r, u))
+    return _Back((width // units, rows // form.rows, members), ins, isinstance(slope, _Last), some, units)
 
 
-def _pull(tiles: Tiles, slope: Slope, weight: Array, below: Array) -> list[Array]:
+def _pull(form: LayerByLayer, slope: Slope, weight: Array, below: Array) -> list[Array]:
     """δ of the layer below and its sum over rows."""
-    way, (members, rows, width) = _back(tiles, slope, weight), below.shape
+    way, (members, rows, width) = _back(form, slope, weight), below.shape
     share = pl.BlockSpec((None, None, way.units), lambda u, r, m: (r, m, u))
     outs: list[Out] = [((members, rows, width), DTYPE, way.tile), ((way.grid[1], members, width), jnp.float32, share)]
     kernel = partial(_pull_kernel, way.last)
-    delta, biases = _call(tiles, kernel, way.grid, [*way.ins, (below, way.tile)], outs)
+    delta, biases = _call(form, kernel, way.grid, [*way.ins, (below, way.tile)], outs)
     return [delta, summed(biases)]
 
 
 def _first_layer(
-    tiles: Tiles, slope: Slope, weight: Array, first: _First
+    form: LayerByLayer, slope: Slope, weight: Array, first: _First
 ) -> tuple[Float[Array, "members columns width"], Float[Array, "rows columns"]]:
     """The gradients by the first layer's weight, its bias a row of it, and by the input."""
-    way, (members, columns, width) = _back(tiles, slope, weight, FIRST_UNITS), first.weight.shape
+    way, (members, columns, width) = _back(form, slope, weight, FIRST_UNITS), first.weight.shape
     rows = first.x.shape[0]
-    ins = [*way.ins, (first.x, pl.BlockSpec((tiles.rows, columns), lambda u, r, m: (r, 0)))]
+    ins = [*way.ins, (first.x, pl.BlockSpec((form.rows, columns), lambda u, r, m: (r, 0)))]
     ins.append((first.weight, pl.BlockSpec((None, columns, way.units), lambda u, r, m: (m, 0, u))))
     some_rows = pl.BlockSpec((None, None, way.units, columns), lambda u, r, m: (r, m, u, 0))
     of_weight: Out = (way.grid[1], members, width, columns), jnp.float32, some_rows
-    (d_weight,) = _call(tiles, partial(_down_kernel, way.last), way.grid, ins, [of_weight])
-    some_units = pl.BlockSpec((None, None, tiles.rows, columns), lambda u, r, m: (u, m, r, 0))
+    (d_weight,) = _call(form, partial(_down_kernel, way.last), way.grid, ins, [of_weight])
+    some_units = pl.BlockSpec((None, None, form.rows, columns), lambda u, r, m: (u, m, r, 0))
     of_input: Out = (way.grid[0], members, rows, columns), jnp.float32, some_units
     # Of these two kernels the compiler leaves out the one that nobody asked for.
-    (dx,) = _call(tiles, partial(_input_kernel, way.last), way.grid, ins, [of_input])
+    (dx,) = _call(form, partial(_input_kernel, way.last), way.grid, ins, [of_input])
     return summed(d_weight).mT, dx.sum(axis=(0, 1))
 
 
-def _by_input(tiles: Tiles, slope: Slope, weight: Array) -> Float[Array, "rows columns"]:
+def _by_input(form: LayerByLayer, slope: Slope, weight: Array) -> Float[Array, "rows columns"]:
     """The gradient by the input below a first layer that was stored."""
-    way, (members, columns, _) = _back(tiles, slope, weight), weight.shape
-    shape = (members, way.grid[1] * tiles.rows, columns)
-    (dx,) = _call(tiles, partial(_stored_input_kernel, way.last), way.grid, way.ins, [(shape, jnp.float32, way.tile)])
+    way, (members, columns, _) = _back(form, slope, weight), weight.shape
+    shape = (members, way.grid[1] * form.rows, columns)
+    (dx,) = _call(form, partial(_stored_input_kernel, way.last), way.grid, way.ins, [(shape, jnp.float32, way.tile)])
     return dx.sum(axis=0)
 
 
-def _weight_gradient(tiles: Tiles, below: Below, slope: Slope) -> Float[Array, "members fan_in fan_out"]:
+def _weight_gradient(form: LayerByLayer, below: Below, slope: Slope) -> Float[Array, "members fan_in fan_out"]:
     above, first = slope.hidden if isinstance(slope, _Last) else slope, isinstance(below, _First)
     (members, rows, fan_out), fan_in = above.shape, (below.weight if isinstance(below, _First) else below).shape[-1]
-    tile_in, tile_out = _tile(fan_in, min(tiles.units, MOST_INPUTS)), _tile(fan_out, tiles.units)
+    tile_in, tile_out = _tile(fan_in, min(form.units, MOST_INPUTS)), _tile(fan_out, form.units)
     programs = members * (fan_in // tile_in) * (fan_out // tile_out)
-    parts = _parts(rows // WIDTH, -(-tiles.programs // programs))
+    parts = _parts(rows // WIDTH, -(-form.programs // programs))
     group = rows // parts
     if isinstance(below, _First):
         columns = below.x.shape[1]
@@ -322,7 +327,7 @@ def _weight_gradient(tiles: Tiles, below: Below, slope: Slope) -> Float[Array, "
     kernel = partial(_weight_kernel, first, isinstance(slope, _Last))
     # A gradient that is whole is only read by the optimiser: half the bytes of what is by far the largest of arrays.
     dtype = DTYPE if parts == 1 else jnp.float32
-    shares = summed(*_call(tiles, kernel, grid, ins, [((parts, members, fan_in, fan_out), dtype, share)]))
+    shares = summed(*_call(form, kernel, grid, ins, [((parts, members, fan_in, fan_out), dtype, share)]))
     return shares.astype(jnp.float32)
 
 
@@ -340,10 +345,10 @@ def _columns(inputs: int) -> int:
     return -(-inputs // WIDTH) * WIDTH if inputs > WIDTH else max(16, 1 << (inputs - 1).bit_length())
 
 
-def _prepare(tiles: Tiles, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> _Prepared:
-    (rows, inputs), more_rows = x.shape, -x.shape[0] % tiles.rows
+def _prepare(form: LayerByLayer, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> _Prepared:
+    (rows, inputs), more_rows = x.shape, -x.shape[0] % form.rows
     hidden, first = [weight.astype(DTYPE) for weight in weights[1:-1]], weights[0]
-    narrow = hidden and inputs < tiles.columns
+    narrow = hidden and inputs < form.columns
     if narrow:
         x, first = jnp.concatenate([x, jnp.ones((rows, 1))], axis=1), jnp.concatenate([first, biases[0][:, None]], 1)
     more = _columns(first.shape[1]) - first.shape[1]
@@ -354,27 +359,29 @@ def _prepare(tiles: Tiles, weights: Any, biases: Any, x: Float[Array, "rows inpu
     return _Prepared(x, [first, *hidden], list(biases[:-1]), weights[-1][..., 0])
 
 
-def _all_layers(tiles: Tiles, given: _Prepared, keep: bool) -> tuple[Array, list[Below]]:
+def _all_layers(form: LayerByLayer, given: _Prepared, keep: bool) -> tuple[Array, list[Below]]:
     """q without its bias; what the layers begin with, and every layer above it if they are to be kept."""
     below: list[Below] = [given.below]
     for weight, bias in zip(given.weights[:-1], given.biases[:-1], strict=True):
-        below += _forward(tiles, below[-1], weight, bias, None, True)
-    q, *kept = _forward(tiles, below[-1], given.weights[-1], given.biases[-1], given.w, keep)
+        below += _forward(form, below[-1], weight, bias, None, True)
+    q, *kept = _forward(form, below[-1], given.weights[-1], given.biases[-1], given.w, keep)
     return q, [*below, *kept]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _outputs(tiles: Tiles, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
-    return _all_layers(tiles, _prepare(tiles, weights, biases, x), False)[0][:, : x.shape[0]] + biases[-1]
+def _outputs(
+    form: LayerByLayer, weights: Any, biases: Any, x: Float[Array, "rows inputs"]
+) -> Float[Array, "members rows"]:
+    return _all_layers(form, _prepare(form, weights, biases, x), False)[0][:, : x.shape[0]] + biases[-1]
 
 
-def _outputs_forward(tiles: Tiles, weights: Any, biases: Any, x: Array) -> tuple[Array, Any]:
-    given = _prepare(tiles, weights, biases, x)
-    q, hidden = _all_layers(tiles, given, True)
+def _outputs_forward(form: LayerByLayer, weights: Any, biases: Any, x: Array) -> tuple[Array, Any]:
+    given = _prepare(form, weights, biases, x)
+    q, hidden = _all_layers(form, given, True)
     return q[:, : x.shape[0]] + biases[-1], (given, hidden, x.shape)
 
 
-def _outputs_backward(tiles: Tiles, saved: Any, dq: Float[Array, "members rows"]) -> tuple[Any, Any, Array]:
+def _outputs_backward(form: LayerByLayer, saved: Any, dq: Float[Array, "members rows"]) -> tuple[Any, Any, Array]:
     given, (*below, top), (number, inputs) = saved
     dq_rows = jnp.pad(dq, ((0, 0), (0, top.shape[1] - number)))
     # Both sums are one pass over the last hidden layer.
@@ -383,24 +390,17 @@ def _outputs_backward(tiles: Tiles, saved: Any, dq: Float[Array, "members rows"]
     d_weights = [d_w[..., None]]
     slope: Slope = _Last(top, dq_rows, given.w)
     for weight, hidden in zip(given.weights[:0:-1], below[:0:-1], strict=True):
-        d_weights.insert(0, _weight_gradient(tiles, hidden, slope))
-        slope, d_bias = _pull(tiles, slope, weight, hidden)
+        d_weights.insert(0, _weight_gradient(form, hidden, slope))
+        slope, d_bias = _pull(form, slope, weight, hidden)
         d_biases.insert(0, d_bias)
-    d_lowest = _weight_gradient(tiles, below[0], slope)
+    d_lowest = _weight_gradient(form, below[0], slope)
     if isinstance(below[0], _First):
-        d_first, dx = _first_layer(tiles, slope, given.weights[0], below[0])
+        d_first, dx = _first_layer(form, slope, given.weights[0], below[0])
         d_weights, d_biases = [d_first[:, :inputs], d_lowest, *d_weights], [d_first[:, inputs], *d_biases]
     else:
         # Whichever of these gradients nobody asked for, the compiler leaves out.
-        d_weights, dx = [d_lowest[:, :inputs], *d_weights], _by_input(tiles, slope, given.weights[0])
+        d_weights, dx = [d_lowest[:, :inputs], *d_weights], _by_input(form, slope, given.weights[0])
     return tuple(d_weights), tuple(d_biases), dx[:number, :inputs]
 
 
 _outputs.defvjp(_outputs_forward, _outputs_backward)
-
-
-def outputs(
-    weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], tiles: Tiles
-) -> Float[Array, "members rows"]:
-    """Every member's only output on every row; differentiable once, by parameters and input."""
-    return _outputs(tiles, weights, biases, x)

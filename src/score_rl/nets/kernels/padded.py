@@ -22,36 +22,46 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, BFloat16, Float
 
+from score_rl.nets.kernels.interface import Biases, Weights
+
 DTYPE = jnp.bfloat16
 
 
-class Form(NamedTuple):
+class Layout(NamedTuple):
     """How layers are laid out."""
 
     multiple: int  # what widths are filled up to: as many numbers as the processor takes at once
     inside: bool = True  # matrices hold their biases
 
 
-class Forms(NamedTuple):
-    """Those of a kind of processor."""
+class Padded(NamedTuple):
+    """The form for critics and actors on a kind of processor: its layout for few rows and for many."""
 
-    few: Form
-    many: Form  # for more rows than `MANY`
+    few: Layout
+    many: Layout  # for more rows than `MANY`
 
-    def of(self, rows: int) -> Form:
+    def of(self, rows: int) -> Layout:
         return self.many if rows > MANY else self.few
+
+    def fits(self, weights: Weights, rows: int) -> bool:
+        """Any network with a hidden layer, on any number of rows."""
+        return len(weights) > 1
+
+    def scalars(self, weights: Weights, biases: Biases, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+        return outputs(weights, biases, x, self)[..., 0]
+
+    def vectors(self, weights: Weights, biases: Biases, x: Float[Array, "rows inputs"]) -> Float[Array, "rows outputs"]:
+        return outputs(weights, biases, x, self)[0]
 
 
 MANY = 1024
-FORMS = {  # by what Linux calls what they have
-    "amx_bf16": Forms(Form(32), Form(32)),
-    "avx512_bf16": Forms(Form(16), Form(16, inside=False)),
+FORM_FOR_UNITS = {  # by what Linux calls the units that multiply bfloat16
+    "amx_bf16": Padded(Layout(32), Layout(32)),
+    "avx512_bf16": Padded(Layout(16), Layout(16, inside=False)),
 }
 
 MOST_ROWS = 2048  # of a block
 MOST_BLOCKS = 16
-
-Parameters = tuple[Array, ...]  # of all layers, each with a leading axis of members
 
 
 def _times(equation: str, x: Array, y: Array) -> Array:
@@ -62,40 +72,40 @@ def _up(number: int, multiple: int) -> int:
     return -(-number // multiple) * multiple
 
 
-def _wide(width: int, form: Form) -> int:
-    return _up(width + form.inside, form.multiple)
+def _wide(width: int, layout: Layout) -> int:
+    return _up(width + layout.inside, layout.multiple)
 
 
-def _inputs(x: Float[Array, "rows inputs"], members: int, form: Form) -> BFloat16[Array, "members rows widened"]:
+def _inputs(x: Float[Array, "rows inputs"], members: int, layout: Layout) -> BFloat16[Array, "members rows widened"]:
     """The same for every member. The barrier keeps the compiler from computing it once for each."""
     rows, inputs = x.shape
-    ones = jnp.ones((rows, int(form.inside)), DTYPE)
-    zeros = jnp.zeros((rows, _wide(inputs, form) - inputs - form.inside), DTYPE)
+    ones = jnp.ones((rows, int(layout.inside)), DTYPE)
+    zeros = jnp.zeros((rows, _wide(inputs, layout) - inputs - layout.inside), DTYPE)
     widened = jax.lax.optimization_barrier(jnp.concatenate([x.astype(DTYPE), ones, zeros], axis=1))
     return jnp.broadcast_to(widened[None], (members, *widened.shape))
 
 
-def _matrices(weights: Parameters, biases: Parameters, form: Form) -> list[BFloat16[Array, "members widened columns"]]:
+def _matrices(weights: Weights, biases: Biases, layout: Layout) -> list[BFloat16[Array, "members widened columns"]]:
     """Of the hidden layers: weights above bias, if it is inside, above zeros; where another layer follows, zeros beside
     them, and a column that passes on the ones."""
     matrices = []
     for number, (weight, bias) in enumerate(zip(weights[:-1], biases[:-1], strict=True)):
         members, fan_in, fan_out = weight.shape
-        parts = [weight.astype(DTYPE), *([bias.astype(DTYPE)[:, None]] if form.inside else [])]
-        parts.append(jnp.zeros((members, _wide(fan_in, form) - fan_in - form.inside, fan_out), DTYPE))
+        parts = [weight.astype(DTYPE), *([bias.astype(DTYPE)[:, None]] if layout.inside else [])]
+        parts.append(jnp.zeros((members, _wide(fan_in, layout) - fan_in - layout.inside, fan_out), DTYPE))
         matrix = jnp.concatenate(parts, axis=1)
         if number < len(weights) - 2:
-            beside = jnp.zeros((members, matrix.shape[1], _wide(fan_out, form) - fan_out), DTYPE)
-            if form.inside:
+            beside = jnp.zeros((members, matrix.shape[1], _wide(fan_out, layout) - fan_out), DTYPE)
+            if layout.inside:
                 beside = beside.at[:, fan_in, 0].set(1)
             matrix = jnp.concatenate([matrix, beside], axis=2)
         matrices.append(matrix)
     return matrices
 
 
-def _outside(biases: Parameters, matrices: list[Array], form: Form) -> list[Float[Array, "members 1 columns"] | None]:
+def _outside(biases: Biases, matrices: list[Array], layout: Layout) -> list[Float[Array, "members 1 columns"] | None]:
     """What is still to be added after each hidden layer's product, as wide as that."""
-    if form.inside:
+    if layout.inside:
         return [None] * len(matrices)
     both = zip(biases[:-1], matrices, strict=True)
     return [jnp.pad(bias, ((0, 0), (0, matrix.shape[2] - bias.shape[1])))[:, None] for bias, matrix in both]
@@ -119,10 +129,10 @@ def _forward(
     weight: Array,
     bias: Array,
     x: Float[Array, "rows inputs"],
-    form: Form,
+    layout: Layout,
 ) -> tuple[Float[Array, "members rows outputs"], tuple[list[Array], Array]]:
     """The outputs, and what the gradient needs: what each hidden layer took, and what the last one gave."""
-    hidden = [_inputs(x, weight.shape[0], form)]
+    hidden = [_inputs(x, weight.shape[0], layout)]
     for matrix, more in zip(matrices[:-1], added[:-1], strict=True):
         hidden.append(jax.nn.relu(_layer(hidden[-1], matrix, more)).astype(DTYPE))
     top = _layer(hidden[-1], matrices[-1], added[-1])
@@ -134,14 +144,14 @@ def _backward(
     weight: Array,
     kept: tuple[list[Array], Array],
     dq: Float[Array, "members rows outputs"],
-    form: Form,
+    layout: Layout,
 ) -> tuple[list[Array], list[Array], Float[Array, "rows widened"]]:
     """Gradients by every matrix and by the last weight, by the biases outside of them, and by the input."""
     hidden, top = kept
     gradients, outside = [_times("mbi,mbo->mio", jax.nn.relu(top), dq)], []
     slope = jnp.where(top > 0, _times("mbo,mio->mbi", dq, weight), 0).astype(DTYPE)
     for number in reversed(range(len(matrices))):
-        if not form.inside:
+        if not layout.inside:
             outside.append(slope.sum(axis=1, dtype=jnp.float32))
         gradients.append(_times("mib,mbo->mio", _turned(hidden[number]), slope))
         below = _times("mbo,mio->mbi", slope, matrices[number])
@@ -153,42 +163,44 @@ def _backward(
 # -- blocks of rows --------------------------------------------------------------------------------------------------
 
 
-def _blocks(rows: int, form: Form) -> list[slice]:
+def _blocks(rows: int, layout: Layout) -> list[slice]:
     """Written out one by one: a compiled loop over them would spend a fifth of the time on its buffers."""
     number = min(-(-rows // MOST_ROWS), MOST_BLOCKS)
-    size = _up(-(-rows // number), form.multiple)
+    size = _up(-(-rows // number), layout.multiple)
     return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))
 def outputs(
-    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"], forms: Forms
+    weights: Weights, biases: Biases, x: Float[Array, "rows inputs"], form: Padded
 ) -> Float[Array, "members rows outputs"]:
     """Every member's outputs on every row, of networks with at least one hidden layer; differentiable once."""
-    return _outputs_forward(weights, biases, x, forms)[0]
+    return _outputs_forward(weights, biases, x, form)[0]
 
 
-def _outputs_forward(weights: Parameters, biases: Parameters, x: Array, forms: Forms) -> tuple[Array, Any]:
-    form = forms.of(x.shape[0])
-    matrices = _matrices(weights, biases, form)
-    added = _outside(biases, matrices, form)
-    blocks = _blocks(x.shape[0], form)
-    done = [_forward(matrices, added, weights[-1], biases[-1], x[block], form) for block in blocks]
+def _outputs_forward(weights: Weights, biases: Biases, x: Array, form: Padded) -> tuple[Array, Any]:
+    layout = form.of(x.shape[0])
+    matrices = _matrices(weights, biases, layout)
+    added = _outside(biases, matrices, layout)
+    blocks = _blocks(x.shape[0], layout)
+    done = [_forward(matrices, added, weights[-1], biases[-1], x[block], layout) for block in blocks]
     return jnp.concatenate([q for q, _ in done], axis=1), (weights, biases, x.shape, [kept for _, kept in done])
 
 
 def _outputs_backward(
-    forms: Forms, saved: Any, dq: Float[Array, "members rows outputs"]
-) -> tuple[Parameters, Parameters, Array]:
+    form: Padded, saved: Any, dq: Float[Array, "members rows outputs"]
+) -> tuple[Weights, Biases, Array]:
     weights, biases, (rows, inputs), kept = saved
-    form = forms.of(rows)
-    matrices, blocks = _matrices(weights, biases, form), _blocks(rows, form)
+    layout = form.of(rows)
+    matrices, blocks = _matrices(weights, biases, layout), _blocks(rows, layout)
     dq = jax.lax.optimization_barrier(dq)  # not computed again for every unit
-    done = [_backward(matrices, weights[-1], one, dq[:, block], form) for one, block in zip(kept, blocks, strict=True)]
+    done = [
+        _backward(matrices, weights[-1], one, dq[:, block], layout) for one, block in zip(kept, blocks, strict=True)
+    ]
     gradients, outside = _sums([parts for parts, _, _ in done]), _sums([parts for _, parts, _ in done])
     d_weights = tuple(g[:, : w.shape[1], : w.shape[2]] for g, w in zip(gradients, weights, strict=True))
     hidden = weights[:-1]
-    if form.inside:
+    if layout.inside:
         d_biases = [g[:, w.shape[1], : w.shape[2]] for g, w in zip(gradients[:-1], hidden, strict=True)]
     else:
         d_biases = [g[:, : w.shape[2]] for g, w in zip(outside, hidden, strict=True)]
@@ -200,10 +212,3 @@ def _sums(of_blocks: list[list[Array]]) -> list[Array]:
 
 
 outputs.defvjp(_outputs_forward, _outputs_backward)
-
-
-def scalars(
-    weights: Parameters, biases: Parameters, x: Float[Array, "rows inputs"], forms: Forms
-) -> Float[Array, "members rows"]:
-    """The only output of every member."""
-    return outputs(weights, biases, x, forms)[..., 0]

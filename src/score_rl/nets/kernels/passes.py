@@ -31,7 +31,8 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32
 
-from score_rl.nets.kernels.launching import In, Out, launch, summed
+from score_rl.nets.kernels.interface import Biases, Statistics, Weights
+from score_rl.nets.kernels.launching import In, Out, ProgramShape, launch, summed
 
 DTYPE = jnp.bfloat16
 WIDTHS = (64, 128, 256)
@@ -41,29 +42,40 @@ ROUNDS = 10
 MULTIPLIER, WEYL = 0xD256D193, 0x9E3779B9
 
 
-class Work(NamedTuple):
-    """The shape of a kernel's work."""
-
-    rows: int  # of a tile; 64 for every four warps keep a product's factors in registers
-    warps: int
-    together: int  # programs that an H200 is to work on at once
+USUAL = ProgramShape(128, 8, 1, 132)  # 64 rows for every four warps keep a product's factors in registers
 
 
-class Passes(NamedTuple):
-    """The shape of both kernels' work."""
+class DropoutPasses(NamedTuple):
+    """The form for critics of two hidden layers with dropout, and the shape of both kernels' programs."""
 
     runs: int = 1  # on the device, among which its multiprocessors are shared
-    values: Work = Work(128, 8, 132)
-    slopes: Work = Work(128, 8, 132)  # with ∂q/∂h
+    values: ProgramShape = USUAL
+    slopes: ProgramShape = USUAL  # with ∂q/∂h
     interpret: bool = False
 
+    def fits(self, weights: Weights) -> bool:
+        """Two hidden layers of one width that a program can hold, and one output."""
+        if len(weights) != 3 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
+            return False
+        width = weights[0].shape[-1]
+        return width in WIDTHS and weights[1].shape[-1] == width and weights[2].shape[-1] == 1
 
-def fits(weights: tuple[Array, ...]) -> bool:
-    """Whether these kernels can do it."""
-    if len(weights) != 3 or any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
-        return False
-    width = weights[0].shape[-1]
-    return width in WIDTHS and weights[1].shape[-1] == width and weights[2].shape[-1] == 1
+    def statistics(
+        self,
+        weights: Weights,
+        biases: Biases,
+        hidden: Float[Array, "members rows width"],
+        key: PRNGKeyArray,
+        rate: Float[Array, ""] | float,
+        passes: int,
+    ) -> Statistics:
+        """Mean and variance (divided by passes - 1) of every member's output over passes.
+
+        The mean can be differentiated once, by `hidden`; any other gradient is refused.
+        """
+        given = _Given(weights[1], biases[1], weights[2][..., 0], jnp.asarray(rate, jnp.float32))
+        mean, variance = _statistics(self, passes, given, jax.random.key_data(key), hidden)
+        return mean + biases[2], variance
 
 
 # -- inside the kernels ----------------------------------------------------------------------------------------------
@@ -224,14 +236,14 @@ class _Given(NamedTuple):
 
 
 def _launched(
-    how: Passes, passes: int, given: _Given, hidden: Array, words: UInt32[Array, "2"], slopes: bool
+    form: DropoutPasses, passes: int, given: _Given, hidden: Array, words: UInt32[Array, "2"], slopes: bool
 ) -> tuple[Array, Array, Array | None]:
     """Mean and variance over passes without b₃, and the mean's slope by the hidden layer if it is asked for."""
-    (members, number, width), work = hidden.shape, how.slopes if slopes else how.values
-    rows, kept = number + -number % work.rows, 1 - given.rate
-    tiles = rows // work.rows
-    programs = _programs(how.runs * members * tiles, passes, work.together)
-    shape = _Shape(work.rows, width, passes, programs, how.interpret)
+    (members, number, width), launched = hidden.shape, form.slopes if slopes else form.values
+    rows, kept = number + -number % launched.rows, 1 - given.rate
+    tiles = rows // launched.rows
+    programs = _programs(form.runs * members * tiles, passes, launched.programs)
+    shape = _Shape(launched.rows, width, passes, programs, form.interpret)
     # kept · 2¹⁶ rounded up, in the upper half of a word, less 1: at 2¹⁶ it wraps to the largest word.
     limit = (jnp.ceil(kept * 2**16).astype(jnp.uint32) << 16) - 1
     scaled = jnp.pad((hidden / kept).astype(DTYPE), ((0, 0), (0, rows - number), (0, 0)))
@@ -239,7 +251,7 @@ def _launched(
     ins: list[In] = [
         (words, pl.BlockSpec((2,), lambda t, p, m: (0,))),
         (limit[None], pl.BlockSpec((1,), lambda t, p, m: (0,))),
-        (scaled, pl.BlockSpec((None, work.rows, width), lambda t, p, m: (m, t, 0))),
+        (scaled, pl.BlockSpec((None, launched.rows, width), lambda t, p, m: (m, t, 0))),
         (given.w2.astype(DTYPE), pl.BlockSpec((None, width, width), lambda t, p, m: (m, 0, 0))),
         (given.b2, vector),
         (
@@ -251,15 +263,15 @@ def _launched(
     of_rows: Out = (
         (programs, members, rows),
         jnp.float32,
-        pl.BlockSpec((None, None, work.rows), lambda t, p, m: (p, m, t)),
+        pl.BlockSpec((None, None, launched.rows), lambda t, p, m: (p, m, t)),
     )
     outs: list[Out] = [of_rows, of_rows]
     if slopes:
         ins.append((given.w3, vector))
-        block = pl.BlockSpec((None, None, work.rows, width), lambda t, p, m: (p, m, t, 0))
+        block = pl.BlockSpec((None, None, launched.rows, width), lambda t, p, m: (p, m, t, 0))
         outs.append(((programs, members, rows, width), jnp.float32, block))
     kernel, grid = partial(_kernel, shape, slopes), (tiles, programs, members)
-    results = launch(kernel, grid, ins, outs, warps=work.warps, stages=1, interpret=how.interpret)
+    results = launch(kernel, grid, ins, outs, warps=launched.warps, stages=1, interpret=form.interpret)
     means, squares, *sums = (result[:, :, :number] for result in results)
     sizes = np.diff([shape.share(program)[0] for program in range(programs + 1)])
     count = jnp.asarray(sizes, jnp.float32)[:, None, None]
@@ -269,25 +281,26 @@ def _launched(
     return mean / kept, variance / kept**2, slope
 
 
-Statistics = tuple[Float[Array, "members rows"], Float[Array, "members rows"]]
-
-
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _statistics(how: Passes, passes: int, given: _Given, words: Array, hidden: Array) -> Statistics:
-    mean, variance, _ = _launched(how, passes, given, hidden, words, False)
+def _statistics(form: DropoutPasses, passes: int, given: _Given, words: Array, hidden: Array) -> Statistics:
+    mean, variance, _ = _launched(form, passes, given, hidden, words, False)
     return mean, variance
 
 
-def _statistics_forward(how: Passes, passes: int, given: Any, words: Any, hidden: Any) -> tuple[Statistics, Array]:
+def _statistics_forward(
+    form: DropoutPasses, passes: int, given: Any, words: Any, hidden: Any
+) -> tuple[Statistics, Array]:
     if any(argument.perturbed for argument in given):
         raise NotImplementedError("many passes on the chip have no gradient by the critics' parameters or the rate")
     plain = _Given(*(argument.value for argument in given))
-    mean, variance, slope = _launched(how, passes, plain, hidden.value, words.value, True)
+    mean, variance, slope = _launched(form, passes, plain, hidden.value, words.value, True)
     assert slope is not None
     return (mean, variance), slope
 
 
-def _statistics_backward(how: Passes, passes: int, slope: Array, slopes: tuple[Any, Any]) -> tuple[None, None, Array]:
+def _statistics_backward(
+    form: DropoutPasses, passes: int, slope: Array, slopes: tuple[Any, Any]
+) -> tuple[None, None, Array]:
     of_mean, of_variance = slopes
     if not isinstance(of_variance, SymbolicZero):
         raise NotImplementedError("many passes on the chip have no gradient of the variance")
@@ -295,21 +308,3 @@ def _statistics_backward(how: Passes, passes: int, slope: Array, slopes: tuple[A
 
 
 _statistics.defvjp(_statistics_forward, _statistics_backward, symbolic_zeros=True)
-
-
-def statistics(
-    weights: tuple[Array, ...],
-    biases: tuple[Array, ...],
-    hidden: Float[Array, "members rows width"],
-    key: PRNGKeyArray,
-    rate: Float[Array, ""] | float,
-    passes: int,
-    how: Passes,
-) -> Statistics:
-    """Mean and variance (divided by passes - 1) of every member's output over passes.
-
-    The mean can be differentiated once, by `hidden`; whoever asks for any other gradient is refused.
-    """
-    given = _Given(weights[1], biases[1], weights[2][..., 0], jnp.asarray(rate, jnp.float32))
-    mean, variance = _statistics(how, passes, given, jax.random.key_data(key), hidden)
-    return mean + biases[2], variance

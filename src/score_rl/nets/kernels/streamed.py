@@ -25,47 +25,41 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 from jaxtyping import Array, BFloat16, Float
 
-from score_rl.nets.kernels.launching import In, Out, launch, summed
+from score_rl.nets.kernels.interface import Biases, Weights
+from score_rl.nets.kernels.launching import In, Out, ProgramShape, launch, summed
 
 DTYPE = jnp.bfloat16
 WIDTHS = (64, 128, 256)
 MOST_INPUTS = 31  # and a column of ones; a program holds them too
 
 
-class Work(NamedTuple):
-    """The shape of a kernel's work."""
-
-    rows: int  # of a tile
-    warps: int
-    stages: int  # of the pipeline: how many tiles' loads are under way at once
-    together: int  # programs that an H200 is to work on at once
-
-
-class Stream(NamedTuple):
-    """The shape of all kernels' work."""
+class Streamed(NamedTuple):
+    """The form for critics of three hidden layers or more on many rows, and the shape of each kernel's programs."""
 
     runs: int = 1  # on the device, among which its multiprocessors are shared
-    least: int = 2_048  # rows. An H200's time with `layers` is 0.96 of this for 256, 1.13 for 5,376 and for 7,936
-    first: Work = Work(128, 8, 2, 132)  # the first two layers
-    forward: Work = Work(64, 8, 2, 132)
-    pull: Work = Work(64, 8, 2, 132)
-    down: Work = Work(64, 4, 1, 264)  # to the first layer's gradient
-    sums: Work = Work(64, 8, 3, 132)  # a weight's gradient
+    least_rows: int = 2_048  # an H200's time with `layers` is 0.96 of this for 256, 1.13 for 5,376 and for 7,936
+    first: ProgramShape = ProgramShape(128, 8, 2, 132)  # the first two layers
+    forward: ProgramShape = ProgramShape(64, 8, 2, 132)
+    pull: ProgramShape = ProgramShape(64, 8, 2, 132)
+    down: ProgramShape = ProgramShape(64, 4, 1, 264)  # to the first layer's gradient
+    sums: ProgramShape = ProgramShape(64, 8, 3, 132)  # a weight's gradient
     down_units: int = 128  # of a program
     sum_inputs: int = 128  # of a tile of a weight's gradient
     sum_outputs: int = 256
     stored: bool = False  # the first hidden layer, for the second weight's gradient
     interpret: bool = False
 
+    def fits(self, weights: Weights, rows: int) -> bool:
+        """Three hidden layers or more that a program can hold, a narrow input, one output, and rows enough to gain."""
+        if rows < self.least_rows or len(weights) < 4:
+            return False
+        if any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
+            return False
+        hidden = all(weight.shape[-1] in WIDTHS for weight in weights[:-1])
+        return hidden and weights[-1].shape[-1] == 1 and weights[0].shape[1] <= MOST_INPUTS
 
-def fits(weights: tuple[Array, ...], rows: int, stream: Stream) -> bool:
-    """Whether these kernels can do it, and are the faster ones."""
-    if rows < stream.least or len(weights) < 4:
-        return False
-    if any(weight.ndim != 3 or weight.dtype != jnp.float32 for weight in weights):
-        return False
-    hidden = all(weight.shape[-1] in WIDTHS for weight in weights[:-1])
-    return hidden and weights[-1].shape[-1] == 1 and weights[0].shape[1] <= MOST_INPUTS
+    def scalars(self, weights: Weights, biases: Biases, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+        return _outputs(self, weights, biases, x)
 
 
 # -- inside the kernels ----------------------------------------------------------------------------------------------
@@ -186,15 +180,20 @@ def _sum_kernel(share: _Share, top: bool, again: bool, *refs: Any) -> None:
 
 
 def _call(
-    stream: Stream, work: Work, kernel: Callable[..., None], grid: tuple[int, ...], ins: Sequence[In], outs: list[Out]
+    form: Streamed,
+    shape: ProgramShape,
+    kernel: Callable[..., None],
+    grid: tuple[int, ...],
+    ins: Sequence[In],
+    outs: list[Out],
 ) -> list[Array]:
-    return launch(kernel, grid, ins, outs, warps=work.warps, stages=work.stages, interpret=stream.interpret)
+    return launch(kernel, grid, ins, outs, warps=shape.warps, stages=shape.stages, interpret=form.interpret)
 
 
-def _shared(stream: Stream, work: Work, others: int, rows: int, axis: int = 0) -> _Share:
+def _shared(form: Streamed, shape: ProgramShape, others: int, rows: int, axis: int = 0) -> _Share:
     """How the rows are shared where there are `others` for each run beside."""
-    programs = max(1, min(work.together // (stream.runs * others), rows // work.rows))
-    return _Share(work.rows, programs, axis)
+    programs = max(1, min(shape.programs // (form.runs * others), rows // shape.rows))
+    return _Share(shape.rows, programs, axis)
 
 
 def _whole(array: Array, everyones: bool = False) -> In:
@@ -210,24 +209,24 @@ def _output(*shape: int, dtype: Any = None) -> Out:
 
 
 def _two_layers(
-    stream: Stream, x: Array, w1: Array, w2: Array, b2: Array, stored: bool
+    form: Streamed, x: Array, w1: Array, w2: Array, b2: Array, stored: bool
 ) -> list[BFloat16[Array, "members rows width"]]:
     """The second hidden layer, and the first if it is to be stored."""
     (members, width, fan_out), rows = w2.shape, x.shape[0]
-    mine = _shared(stream, stream.first, members, rows)
+    mine = _shared(form, form.first, members, rows)
     ins = [_whole(x, everyones=True), _whole(w1), _whole(w2), _whole(b2)]
     outs = [_output(members, rows, fan_out), *([_output(members, rows, width)] if stored else [])]
-    return _call(stream, stream.first, partial(_first_kernel, mine), (mine.programs, members), ins, outs)
+    return _call(form, form.first, partial(_first_kernel, mine), (mine.programs, members), ins, outs)
 
 
-def _forward(stream: Stream, below: Array, weight: Array, bias: Array, last: Array | None, keep: bool) -> list[Array]:
+def _forward(form: Streamed, below: Array, weight: Array, bias: Array, last: Array | None, keep: bool) -> list[Array]:
     """The next hidden layer if it is to be kept; before it q without its bias, if this is the last one."""
-    (members, rows, _), width, work = below.shape, weight.shape[-1], stream.forward
-    mine, top = _shared(stream, work, members, rows), last is not None
+    (members, rows, _), width, shape = below.shape, weight.shape[-1], form.forward
+    mine, top = _shared(form, shape, members, rows), last is not None
     ins = [_whole(below), _whole(weight), _whole(bias), *([] if last is None else [_whole(last)])]
     outs = [_output(members, rows, dtype=jnp.float32)] if top else []
     outs += [_output(members, rows, width)] if keep else []
-    return _call(stream, work, partial(_forward_kernel, mine, top), (mine.programs, members), ins, outs)
+    return _call(form, shape, partial(_forward_kernel, mine, top), (mine.programs, members), ins, outs)
 
 
 class _Top(NamedTuple):
@@ -241,10 +240,10 @@ class _Top(NamedTuple):
 Slope = _Top | Array
 
 
-def _pull(stream: Stream, slope: Slope, weight: Array, below: Array) -> list[Array]:
+def _pull(form: Streamed, slope: Slope, weight: Array, below: Array) -> list[Array]:
     """δ of the layer below and its sum over rows."""
-    (members, rows, width), work, top = below.shape, stream.pull, isinstance(slope, _Top)
-    mine = _shared(stream, work, members, rows)
+    (members, rows, width), shape, top = below.shape, form.pull, isinstance(slope, _Top)
+    mine = _shared(form, shape, members, rows)
     programs = mine.programs
     if isinstance(slope, _Top):
         weight = (weight * slope.w[:, None, :]).astype(DTYPE)
@@ -252,18 +251,18 @@ def _pull(stream: Stream, slope: Slope, weight: Array, below: Array) -> list[Arr
     ins += [_whole(slope.dq)] if isinstance(slope, _Top) else []
     share = pl.BlockSpec((None, None, width), lambda p, m: (p, m, 0))
     outs = [_output(members, rows, width), ((programs, members, width), jnp.float32, share)]
-    delta, biases = _call(stream, work, partial(_pull_kernel, mine, top), (programs, members), ins, outs)
+    delta, biases = _call(form, shape, partial(_pull_kernel, mine, top), (programs, members), ins, outs)
     return [delta, summed(biases)]
 
 
 def _first_layer(
-    stream: Stream, slope: Array, x: Array, w1: Array, w2: Array
+    form: Streamed, slope: Array, x: Array, w1: Array, w2: Array
 ) -> tuple[Float[Array, "members columns width"], Float[Array, "rows columns"]]:
     """The gradients by the first layer's weight, its bias a row of it, and by the input."""
-    (members, columns, width), (rows, fan_out), work = w1.shape, slope.shape[1:], stream.down
-    units = min(stream.down_units, width)
+    (members, columns, width), (rows, fan_out), shape = w1.shape, slope.shape[1:], form.down
+    units = min(form.down_units, width)
     shares = width // units
-    mine = _shared(stream, work, members * shares, rows)
+    mine = _shared(form, shape, members * shares, rows)
     programs = mine.programs
     ins = [(slope, pl.BlockSpec((None, rows, fan_out), lambda p, u, m: (m, 0, 0)))]
     ins.append((x, pl.BlockSpec((rows, columns), lambda p, u, m: (0, 0))))
@@ -272,23 +271,23 @@ def _first_layer(
     grid = programs, shares, members
     share = pl.BlockSpec((None, None, units, columns), lambda p, u, m: (p, m, u, 0))
     of_weights: Out = (programs, members, width, columns), jnp.float32, share
-    (d_first,) = _call(stream, work, partial(_down_kernel, mine), grid, ins, [of_weights])
+    (d_first,) = _call(form, shape, partial(_down_kernel, mine), grid, ins, [of_weights])
     by_units = pl.BlockSpec((None, None, rows, columns), lambda p, u, m: (u, m, 0, 0))
     of_input: Out = (shares, members, rows, columns), jnp.float32, by_units
     # Of these two kernels the compiler leaves out the one that nobody asked for.
-    (dx,) = _call(stream, work, partial(_input_kernel, mine), grid, ins, [of_input])
+    (dx,) = _call(form, shape, partial(_input_kernel, mine), grid, ins, [of_input])
     return summed(d_first).mT, dx.sum(axis=(0, 1))
 
 
 def _weight_gradient(
-    stream: Stream, below: Array, slope: Slope, w1: Array | None
+    form: Streamed, below: Array, slope: Slope, w1: Array | None
 ) -> Float[Array, "members fan_in fan_out"]:
     """By a weight between two hidden layers. With `w1`, `below` is the input."""
-    above, work, top = slope.hidden if isinstance(slope, _Top) else slope, stream.sums, isinstance(slope, _Top)
+    above, shape, top = slope.hidden if isinstance(slope, _Top) else slope, form.sums, isinstance(slope, _Top)
     (members, rows, fan_out), fan_in = above.shape, below.shape[-1] if w1 is None else w1.shape[-1]
-    tile_in, tile_out = min(stream.sum_inputs, fan_in), min(stream.sum_outputs, fan_out)
+    tile_in, tile_out = min(form.sum_inputs, fan_in), min(form.sum_outputs, fan_out)
     tiles = (fan_out // tile_out, fan_in // tile_in)
-    mine = _shared(stream, work, members * tiles[0] * tiles[1], rows, axis=2)
+    mine = _shared(form, shape, members * tiles[0] * tiles[1], rows, axis=2)
     programs = mine.programs
     if w1 is None:
         ins = [(below, pl.BlockSpec((None, rows, tile_in), lambda o, i, p, m: (m, 0, i)))]
@@ -303,7 +302,7 @@ def _weight_gradient(
     share = pl.BlockSpec((None, None, tile_in, tile_out), lambda o, i, p, m: (p, m, i, o))
     kernel = partial(_sum_kernel, mine, top, w1 is not None)
     outs: list[Out] = [((programs, members, fan_in, fan_out), jnp.float32, share)]
-    return summed(*_call(stream, work, kernel, (*tiles, programs, members), ins, outs))
+    return summed(*_call(form, shape, kernel, (*tiles, programs, members), ins, outs))
 
 
 class _Prepared(NamedTuple):
@@ -315,9 +314,9 @@ class _Prepared(NamedTuple):
     w: Float[Array, "members width"]  # of the output
 
 
-def _prepare(stream: Stream, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> _Prepared:
+def _prepare(form: Streamed, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> _Prepared:
     (rows, inputs), first = x.shape, jnp.concatenate([weights[0], biases[0][:, None, :]], axis=1)
-    tile = max(work.rows for work in (stream.first, stream.forward, stream.pull, stream.down, stream.sums))
+    tile = max(shape.rows for shape in (form.first, form.forward, form.pull, form.down, form.sums))
     columns = max(16, 1 << inputs.bit_length())
     more = columns - inputs - 1
     wide = jnp.concatenate([x, jnp.ones((rows, 1)), jnp.zeros((rows, more))], axis=1)
@@ -332,29 +331,29 @@ def _prepare(stream: Stream, weights: Any, biases: Any, x: Float[Array, "rows in
     )
 
 
-def _all_layers(stream: Stream, given: _Prepared, keep: bool) -> tuple[Array, list[Array], Array | None]:
+def _all_layers(form: Streamed, given: _Prepared, keep: bool) -> tuple[Array, list[Array], Array | None]:
     """q without its bias; if they are to be kept every hidden layer from the second on, and the first where it is."""
-    (w1, w2, *middle, top), stored = given.weights, keep and stream.stored
-    second, *first = _two_layers(stream, given.x, w1, w2, given.biases[0], stored)
+    (w1, w2, *middle, top), stored = given.weights, keep and form.stored
+    second, *first = _two_layers(form, given.x, w1, w2, given.biases[0], stored)
     hidden = [second]
     for weight, bias in zip(middle, given.biases[1:-1], strict=True):
-        hidden += _forward(stream, hidden[-1], weight, bias, None, True)
-    q, *kept = _forward(stream, hidden[-1], top, given.biases[-1], given.w, keep)
+        hidden += _forward(form, hidden[-1], weight, bias, None, True)
+    q, *kept = _forward(form, hidden[-1], top, given.biases[-1], given.w, keep)
     return q, hidden + kept, first[0] if first else None
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _outputs(stream: Stream, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
-    return _all_layers(stream, _prepare(stream, weights, biases, x), False)[0][:, : x.shape[0]] + biases[-1]
+def _outputs(form: Streamed, weights: Any, biases: Any, x: Float[Array, "rows inputs"]) -> Float[Array, "members rows"]:
+    return _all_layers(form, _prepare(form, weights, biases, x), False)[0][:, : x.shape[0]] + biases[-1]
 
 
-def _outputs_forward(stream: Stream, weights: Any, biases: Any, x: Array) -> tuple[Array, Any]:
-    given = _prepare(stream, weights, biases, x)
-    q, hidden, first = _all_layers(stream, given, True)
+def _outputs_forward(form: Streamed, weights: Any, biases: Any, x: Array) -> tuple[Array, Any]:
+    given = _prepare(form, weights, biases, x)
+    q, hidden, first = _all_layers(form, given, True)
     return q[:, : x.shape[0]] + biases[-1], (given, hidden, first, x.shape)
 
 
-def _outputs_backward(stream: Stream, saved: Any, dq: Float[Array, "members rows"]) -> tuple[Any, Any, Array]:
+def _outputs_backward(form: Streamed, saved: Any, dq: Float[Array, "members rows"]) -> tuple[Any, Any, Array]:
     given, hidden, first, (number, inputs) = saved
     dq_rows = jnp.pad(dq, ((0, 0), (0, given.x.shape[0] - number)))
     w1, w2, *weights = given.weights
@@ -365,24 +364,17 @@ def _outputs_backward(stream: Stream, saved: Any, dq: Float[Array, "members rows
     d_weights = [d_w[..., None]]
     slope: Slope = _Top(top, dq_rows, given.w)
     for weight, below in zip(weights[::-1], hidden[-2::-1], strict=True):
-        d_weights.insert(0, _weight_gradient(stream, below, slope, None))
-        slope, d_bias = _pull(stream, slope, weight, below)
+        d_weights.insert(0, _weight_gradient(form, below, slope, None))
+        slope, d_bias = _pull(form, slope, weight, below)
         d_biases.insert(0, d_bias)
     assert not isinstance(slope, _Top)  # there are three hidden layers at least
     d_weights.insert(
-        0, _weight_gradient(stream, given.x if first is None else first, slope, w1 if first is None else None)
+        0, _weight_gradient(form, given.x if first is None else first, slope, w1 if first is None else None)
     )
-    d_first, dx = _first_layer(stream, slope, given.x, w1, w2)
+    d_first, dx = _first_layer(form, slope, given.x, w1, w2)
     d_weights.insert(0, d_first[:, :inputs])
     d_biases.insert(0, d_first[:, inputs])
     return tuple(d_weights), tuple(d_biases), dx[:number, :inputs]
 
 
 _outputs.defvjp(_outputs_forward, _outputs_backward)
-
-
-def outputs(
-    weights: tuple[Array, ...], biases: tuple[Array, ...], x: Float[Array, "rows inputs"], stream: Stream
-) -> Float[Array, "members rows"]:
-    """Every member's only output on every row; differentiable once, by parameters and input."""
-    return _outputs(stream, weights, biases, x)
