@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from score_rl.algorithms import score
+from score_rl.algorithms import score, score_ablations
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.nets.perceptron import count_parameters
+from score_rl.nets.spectral import normalise_layer, power_iteration
 from tests.parity.score_reference import Net, ScoreReference
 
 OBSERVATIONS, ACTIONS, ROWS = 17, 6, 64
@@ -65,7 +66,7 @@ def run_both(config, dtype, updates=20, size=100, seed=3):
     state = cast(score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(seed)), dtype)
     masks = None
     if config.bootstrap_keep < 1:
-        masks = np.asarray(score.bootstrap_mask(config, state, jnp.arange(ROWS)), dtype=np.float64)
+        masks = np.asarray(score_ablations.bootstrap_mask(config, state, jnp.arange(ROWS)), dtype=np.float64)
     reference = reference_of(config, state, masks=masks)
     start = state
     for number, batch in enumerate(batches(updates, size)):
@@ -155,8 +156,8 @@ def test_spectral_norm_divides_by_the_largest_singular_value():
     state = score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
     vector = state.power[0]
     for _ in range(300):  # to convergence, so that the estimate is the singular value itself
-        vector = score.power_iteration(state.critics.weights[1], vector)
-    normalised = score.normalise_layer(state.critics, 1, vector)
+        vector = power_iteration(state.critics.weights[1], vector)
+    normalised = normalise_layer(state.critics, 1, vector)
     largest = np.linalg.svd(np.asarray(normalised.weights[1]), compute_uv=False)[:, 0]
     np.testing.assert_allclose(largest, 1.0, rtol=1e-4)
     np.testing.assert_array_equal(normalised.weights[0], state.critics.weights[0])
@@ -176,10 +177,10 @@ def test_bootstrap_mask_depends_on_the_row_alone():
     config = score.Config(bootstrap_keep=0.5, hidden=(8, 8))
     state = score.init(config, Shapes(3, 2), jax.random.key(0))
     rows = jnp.asarray([5, 9, 5, 1])
-    mask = score.bootstrap_mask(config, state, rows)
+    mask = score_ablations.bootstrap_mask(config, state, rows)
     np.testing.assert_array_equal(mask[:, 0], mask[:, 2])
-    np.testing.assert_array_equal(mask, score.bootstrap_mask(config, state, rows[::-1])[:, ::-1])
-    many = score.bootstrap_mask(config, state, jnp.arange(4000))
+    np.testing.assert_array_equal(mask, score_ablations.bootstrap_mask(config, state, rows[::-1])[:, ::-1])
+    many = score_ablations.bootstrap_mask(config, state, jnp.arange(4000))
     assert abs(float(many.mean()) - 0.5) < 0.02
 
 

@@ -8,7 +8,7 @@ BEAR stays close to it: a squashed Gaussian π whose MMD to the VAE is held belo
 
     MMD(s) of n actions of each, before their tanh,    L(log α) = -E[α·(MMD(s) - ε)],    log α clipped to [-5, 10]
 
-SCORE's constraints `fix` and `mmd` are made of the same pieces (`constraints.py`).
+SCORE's constraints `fix` and `mmd` are made of the same functions (`score_constraints.py`).
 """
 
 from typing import Any

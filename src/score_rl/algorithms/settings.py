@@ -90,8 +90,10 @@ def setting(
 def config(cls: type[ConfigT]) -> type[ConfigT]:
     """Make a class of `setting`s a frozen dataclass whose traced fields are the leaves of a pytree."""
     cls = dataclasses.dataclass(frozen=True)(cls)
-    traced = [f.name for f in dataclasses.fields(cls) if is_traced(f)]  # type: ignore[arg-type]
-    static = [f.name for f in dataclasses.fields(cls) if not is_traced(f)]  # type: ignore[arg-type]
+    # Ablations' settings come last. The order of the leaves is that of a compiled program's arguments, and XLA's
+    # choices depend on it, down to the last bit of a result.
+    fields = sorted(dataclasses.fields(cls), key=lambda field: field.metadata["group"] == "ablation")  # type: ignore[arg-type]
+    traced, static = ([f.name for f in fields if is_traced(f) == wanted] for wanted in (True, False))
     return jax.tree_util.register_dataclass(cls, data_fields=traced, meta_fields=static)
 
 

@@ -1,5 +1,9 @@
 """SCORE's ablations against a plain float64 transcription: every constraint, uncertainty and penalty."""
 
+import dataclasses
+import inspect
+from typing import get_args
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +11,7 @@ import pytest
 
 from score_rl.algorithms import score
 from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.algorithms.score_ablations import ABLATIONS, chosen_ablations
 from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from tests.parity import numpy_reference as ref
@@ -52,11 +57,11 @@ class Reference:
     def next_action(self, s2, noise):
         c = self.config
         if c.constraint == "fix":
-            actions = np.array([perturbed(c, self.vae, self.target_actor, s2, z) for z in noise.constraint[1]])
+            actions = np.array([perturbed(c, self.vae, self.target_actor, s2, z) for z in noise.actions[1]])
             q = [[perceptron(p, beside(s2, a))[:, 0] for p in self.target_critics] for a in actions]
             return actions[np.min(q, axis=1).argmax(0), np.arange(len(s2))]
         if c.constraint == "mmd":
-            return np.tanh(latent_action(self.target_actor, s2, noise.constraint[1]))
+            return np.tanh(latent_action(self.target_actor, s2, noise.actions[1]))
         smoothing = np.clip(c.target_noise * noise.actions, -c.target_noise_clip, c.target_noise_clip)
         return np.clip(np.tanh(perceptron(self.target_actor, s2)) + smoothing, -1, 1)
 
@@ -72,7 +77,7 @@ class Reference:
         c, n = self.config, len(r)
         here, there, once = masks
         if c.constraint in ("fix", "mmd"):
-            self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, noise.constraint[0], 0.5), self.vae))
+            self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, noise.actions[0], 0.5), self.vae))
         x, x2 = beside(s, a), beside(s2, self.next_action(s2, noise))
         following = np.array([perceptron(p, x2)[:, 0] for p in self.target_critics])
         self.uncertainty = self.deviation(self.critics, x, here)
@@ -103,10 +108,10 @@ class Reference:
 
         def own(parameters):
             if c.constraint == "fix":
-                return perturbed(c, self.vae, parameters, s, noise.constraint[2][0]), 0
+                return perturbed(c, self.vae, parameters, s, noise.actions[2][0]), 0
             if c.constraint == "mmd":
-                actions = [latent_action(parameters, s, e) for e in noise.constraint[2]]
-                proposed = [decode(self.vae, s, np.clip(z, -0.5, 0.5)) for z in noise.constraint[3]]
+                actions = [latent_action(parameters, s, e) for e in noise.actions[2]]
+                proposed = [decode(self.vae, s, np.clip(z, -0.5, 0.5)) for z in noise.actions[3]]
                 gap = mmd(proposed, actions, c.mmd_kernel, c.mmd_sigma).sum() / n - c.mmd_threshold
                 self.gap = gap.real
                 return np.tanh(actions[0]), multiplier * gap
@@ -167,14 +172,13 @@ def both(settings, reference_settings=None, updates=4):
     for number, (s, a, r, s2, terminal) in enumerate(ref.batches(updates, SIZE, OBSERVATIONS, ACTIONS)):
         key = jax.random.key(number)
         batch = Batch(s, a, r, s2, terminal, jnp.arange(SIZE))
-        noise = score.draw_noise(config, state, batch, key)
+        noise = score.draw(config, state, batch, key)
         masks = (None, None, None)
         if noise.dropout is not None:
-            here, there, once = noise.dropout
             masks = (
-                masks_of(config, here, 1, config.dropout_passes),
-                masks_of(config, there, 1, config.dropout_passes),
-                masks_of(config, once, SIZE),
+                masks_of(config, noise.dropout.here, 1, config.dropout_passes),
+                masks_of(config, noise.dropout.there, 1, config.dropout_passes),
+                masks_of(config, noise.dropout.once, SIZE),
             )
         reference.update(s, a, r, s2, terminal, jax.tree.map(np.asarray, noise._replace(dropout=None)), masks)
         state, metrics = step(config, state, batch, key, number % config.actor_delay)
@@ -193,6 +197,21 @@ def apart(state, reference):
         worst = max(worst, difference(vae_arrays(state.behaviour.vae), reference.vae))
         worst = max(worst, abs(float(state.behaviour.log_multiplier - reference.log_multiplier)))
     return worst
+
+
+def test_ablations_name_functions_that_can_be_replaced():
+    """A name that `score.py` does not have would change nothing, and nobody would notice."""
+    choices = {field.name: field for field in dataclasses.fields(score.Config)}
+    for (setting, value), ablation in ABLATIONS.items():
+        kind = choices[setting].type
+        assert value in (get_args(kind) or (True, False)), setting
+        assert value != choices[setting].default, f"{setting} {value} is the paper's SCORE"
+        for name in ablation:
+            function = getattr(score, name)
+            assert function.__module__ == "score_rl.algorithms.score", name
+            assert hasattr(function, "__wrapped__"), f"{name} is not replaceable"
+            assert set(inspect.signature(ablation[name]).parameters) >= {"replaced", "config"}
+    assert not list(chosen_ablations(score.Config()))
 
 
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
@@ -222,6 +241,20 @@ def test_the_comparison_can_fail(settings, other):
     with jax.enable_x64(True):
         _, state, reference, _ = both(settings, other, updates=4)
         assert apart(state, reference) > 1e-5
+
+
+def test_the_minimum_leaves_no_penalty():
+    with jax.enable_x64(True):
+        _, state, _, _ = both({"uncertainty": "min-q", "penalty": "here+next", "next_beta": 0.7})
+        _, alone, _, _ = both({"uncertainty": "min-q"})
+        assert difference(arrays(state.actor), arrays(alone.actor)) < 1e-12
+
+
+def test_without_cloning_the_norm_of_its_error_does_not_matter():
+    with jax.enable_x64(True):
+        _, state, _, _ = both({"constraint": "none", "bc_norm": "sum"}, {"constraint": "none"})
+        _, alone, _, _ = both({"constraint": "none"})
+        assert difference(arrays(state.actor), arrays(alone.actor)) < 1e-12
 
 
 def test_without_cloning_is_a_weight_of_zero():
