@@ -21,7 +21,7 @@ MAY_USE = {
     "store": {"errors", "versions", "disk", "nets", "data", "envs", "algorithms", "engine"},
     "rollout": {"errors", "nets", "data", "envs", "algorithms", "engine", "store"},
     "run": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout"},
-    "report": {"errors", "disk", "envs", "algorithms", "store", "run"},
+    "report": {"errors", "disk", "envs", "algorithms", "store"},
     "paper": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout", "run", "report"},
     "cli": {"errors", "versions", "data", "envs", "algorithms", "store", "rollout", "run", "report", "paper"},
     "__init__": {"errors", "data", "run"},

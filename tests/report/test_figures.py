@@ -7,8 +7,10 @@ import matplotlib
 import numpy as np
 import pytest
 
-from score_rl.report import figures
-from score_rl.report.figures import Panel, PointMap, Series
+from score_rl.report import curve_figures, drawing, figure_style, map_figures, score_figures
+from score_rl.report.curve_figures import Panel, Series
+from score_rl.report.inline_svg import inline_svg
+from score_rl.report.map_figures import PointMap
 from score_rl.report.results import Curve
 from score_rl.report.statistics import Estimate, aggregates, mean_curve, profiles
 
@@ -36,20 +38,20 @@ def drawings():
     rng = np.random.default_rng(0)
     chart = PointMap(NASTY, rng.normal(size=(60, 2)), rng.random(60), rng.random(60) > 0.5)
     return {
-        "curves": figures.learning_curves([panel(), panel(NASTY, NASTY), panel()]),
-        "bars": figures.score_bars({"SCORE": {"a": one, NASTY: Estimate(1, 0, 2)}, NASTY: {"a": one}},
+        "curves": curve_figures.learning_curves([panel(), panel(NASTY, NASTY), panel()]),
+        "bars": score_figures.score_bars({"SCORE": {"a": one, NASTY: Estimate(1, 0, 2)}, NASTY: {"a": one}},
                                    {"SCORE": {"a": 5.0}}),
-        "aggregates": figures.aggregate_intervals(found),
-        "profiles": figures.performance_profiles(profiles(matrices(), repetitions=20)),
-        "maps": figures.contour_maps([chart], "u", "data", NASTY),
+        "aggregates": score_figures.aggregate_intervals(found),
+        "profiles": score_figures.performance_profiles(profiles(matrices(), repetitions=20)),
+        "maps": map_figures.contour_maps([chart], "u", "data", NASTY),
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", list(drawings()))
 def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path, name):
     before = dict(matplotlib.rcParams)
-    first = figures.save(drawings()[name], tmp_path / "one", name)
-    second = figures.save(drawings()[name], tmp_path / "two", name)
+    first = drawing.save_figure(drawings()[name], tmp_path / "one", name)
+    second = drawing.save_figure(drawings()[name], tmp_path / "two", name)
     assert [path.suffix for path in first] == [".svg", ".pdf"]
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
@@ -60,12 +62,12 @@ def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path, name):
 
 @pytest.mark.parametrize("name", list(drawings()))
 def test_in_a_page_names_are_text_and_ink_is_the_pages(name):
-    svg = figures.inline_svg(drawings()[name], f"fig-{name}", NASTY)
+    svg = inline_svg(drawings()[name], f"fig-{name}", NASTY)
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == NASTY
     assert "<script" not in svg
     assert "currentColor" in svg
-    assert figures.INK.lower() not in svg.lower()
+    assert figure_style.INK.lower() not in svg.lower()
     ids = re.findall(r'\bid="([^"]+)"', svg)
     assert all(found.startswith(f"fig-{name}-") for found in ids)
     for used in re.findall(r'(?:url\(#|href="#)([^")]+)', svg):
@@ -74,7 +76,7 @@ def test_in_a_page_names_are_text_and_ink_is_the_pages(name):
 
 
 def test_a_name_is_drawn_as_it_is_written():
-    svg = figures.inline_svg(figures.learning_curves([panel(NASTY)]), "a", "t")
+    svg = inline_svg(curve_figures.learning_curves([panel(NASTY)]), "a", "t")
     texts = [
         "".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
     ]
@@ -82,7 +84,7 @@ def test_a_name_is_drawn_as_it_is_written():
 
 
 def test_curves_show_the_mean_the_seeds_and_what_broke():
-    figure = figures.learning_curves([panel()])
+    figure = curve_figures.learning_curves([panel()])
     (axis,) = [axis for axis in figure.axes if axis.get_visible()]
     lines = axis.get_lines()
     (mean,) = [line for line in lines if line.get_label() == "SCORE"]
@@ -95,17 +97,17 @@ def test_curves_show_the_mean_the_seeds_and_what_broke():
 
 def test_a_single_seed_draws_no_band():
     (one,) = curves(1)
-    figure = figures.learning_curves([Panel("t", "q", [Series("s", mean_curve([one]), [one])])])
+    figure = curve_figures.learning_curves([Panel("t", "q", [Series("s", mean_curve([one]), [one])])])
     (band,) = figure.axes[0].collections
     assert not band.get_paths() or all(len(path.vertices) == 0 for path in band.get_paths())
 
 
 def test_colours_stay_with_their_methods():
-    chosen = figures.looks([f"m{place}" for place in range(20)])
+    chosen = figure_style.line_styles([f"m{place}" for place in range(20)])
     assert len(set(chosen.values())) == 20
-    one = figures.learning_curves([panel("b")], names=["a", "b"])
+    one = curve_figures.learning_curves([panel("b")], names=["a", "b"])
     (line,) = [line for line in one.axes[0].get_lines() if line.get_label() == "b"]
-    assert line.get_color() == figures.looks(["a", "b"])["b"][0]
+    assert line.get_color() == figure_style.line_styles(["a", "b"])["b"][0]
 
 
 def test_values_that_explode_do_not_flatten_the_others():
@@ -117,7 +119,7 @@ def test_values_that_explode_do_not_flatten_the_others():
 
     def scale(*last):
         panel = Panel("data", "Q", [series(str(value), value) for value in last])
-        return figures.learning_curves([panel]).axes[0].get_yscale()
+        return curve_figures.learning_curves([panel]).axes[0].get_yscale()
 
     assert scale(30, 40, -6e5) == "symlog"
     assert scale(30, 40, -60) == "linear"
@@ -125,23 +127,23 @@ def test_values_that_explode_do_not_flatten_the_others():
 
 
 def texts(figure):
-    svg = ElementTree.fromstring(figures.inline_svg(figure, "a", "t"))
+    svg = ElementTree.fromstring(inline_svg(figure, "a", "t"))
     return ["".join(node.itertext()).strip() for node in svg.iter() if node.tag.endswith("text")]
 
 
 def test_more_methods_than_colours_are_named_at_their_dots():
     one = Estimate(1.0, 0.0, 2.0)
     few = {f"method {place}": {"a": one, "b": one} for place in range(8)}
-    assert texts(figures.score_bars(few)).count("method 3") == 1, "a legend"
+    assert texts(score_figures.score_bars(few)).count("method 3") == 1, "a legend"
     many = few | {"one more": {"a": one}}
-    assert texts(figures.score_bars(many)).count("method 3") == 2, "on each data set"
+    assert texts(score_figures.score_bars(many)).count("method 3") == 2, "on each data set"
 
 
 def test_uneven_panels_are_recognised():
     def series(height):
         curve = Curve(np.array([1, 2]), np.array([0.1, height]))
-        return figures.Series(str(height), mean_curve([curve]), [curve])
+        return curve_figures.Series(str(height), mean_curve([curve]), [curve])
 
-    assert figures.uneven(figures.Panel("t", "u", [series(0.1), series(0.2), series(300.0)]))
-    assert not figures.uneven(figures.Panel("t", "u", [series(0.1), series(0.2), series(0.3)]))
-    assert not figures.uneven(figures.Panel("t", "u", [series(300.0)]))
+    assert curve_figures.uneven(curve_figures.Panel("t", "u", [series(0.1), series(0.2), series(300.0)]))
+    assert not curve_figures.uneven(curve_figures.Panel("t", "u", [series(0.1), series(0.2), series(0.3)]))
+    assert not curve_figures.uneven(curve_figures.Panel("t", "u", [series(300.0)]))

@@ -88,7 +88,7 @@ def _goes_with_length(run: RunResult, name: str, value: Any) -> bool:
 def _usual(algorithm: str) -> Mapping[str, Any]:
     """An algorithm's defaults, as records hold them; nothing where this version does not know it."""
     from score_rl.algorithms.registry import get_algorithm
-    from score_rl.run.expansion import config_json
+    from score_rl.store.records import config_json
 
     try:
         return config_json(get_algorithm(algorithm).Config())

@@ -61,7 +61,7 @@ class RunResult:
     created: str | None = None
     updated: float | None = None  # when its folder was last written, in seconds since 1970
     error: str | None = None  # why its experiment failed
-    doubt: str | None = None  # why its policy should not be trusted
+    warning: str | None = None  # why its policy should not be trusted
     fleet: int | None = None  # which program of its experiment trained it
 
     @property
@@ -109,6 +109,10 @@ class Group:
     @property
     def finished(self) -> list[RunResult]:
         return [run for run in self.runs if run.finished]
+
+    def measured(self, name: str) -> bool:
+        """Whether any of its runs measured this metric."""
+        return any(name in run.curves for run in self.runs)
 
     @property
     def others(self) -> list[RunResult]:
@@ -188,7 +192,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 created=record.created,
                 updated=updated,
                 error=status.error if status.state == "failed" else None,
-                doubt=entry.warning if entry else None,
+                warning=entry.warning if entry else None,
                 fleet=run.fleet,
             )
         )

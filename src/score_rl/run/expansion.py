@@ -1,6 +1,5 @@
 """The runs that a request expands to."""
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +10,7 @@ from score_rl.algorithms.settings import make_config
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.envs.tasks import task_of
-from score_rl.store.records import RunRecord
+from score_rl.store.records import RunRecord, config_json
 from score_rl.store.request import ExperimentSpec, label, short
 
 
@@ -60,10 +59,3 @@ def run_record(run: Run, fleet: int, position: int) -> RunRecord:
         fleet=fleet,
         position=position,
     )
-
-
-def config_json(config: Any) -> dict[str, Any]:
-    return {
-        field.name: list(value) if isinstance(value := getattr(config, field.name), tuple) else value
-        for field in dataclasses.fields(config)
-    }

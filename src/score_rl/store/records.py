@@ -59,6 +59,14 @@ class RunRecord:
         )
 
 
+def config_json(config: Any) -> dict[str, Any]:
+    """The settings of a run as its record holds them."""
+    return {
+        field.name: list(value) if isinstance(value := getattr(config, field.name), tuple) else value
+        for field in dataclasses.fields(config)
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class DatasetRecord:
     """One data set: which bytes it was, where it came from, and how good the behaviour policy is."""

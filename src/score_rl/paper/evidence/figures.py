@@ -11,8 +11,9 @@ from score_rl.paper.evidence.companies import in_companies, with_chosen
 from score_rl.paper.evidence.records import Choice, Evidence
 from score_rl.paper.experiments.choice import BETAS, DECAYS
 from score_rl.report.drawing import BLUE, GREEN, ORANGE, new_figure
-from score_rl.report.figures import FAINT, INK, SettingGrid, performance_profiles, setting_grids, styled
+from score_rl.report.figure_style import FAINT, INK, styled
 from score_rl.report.published import SEEDS, paper_datasets, paper_table
+from score_rl.report.score_figures import SettingGrid, performance_profiles, setting_grids
 from score_rl.report.statistics import Estimate, mean_over_seeds, printed_interval, profiles
 
 LOWEST, HIGHEST = -8, 122  # normalised scores that the figure has room for

@@ -21,9 +21,9 @@ from score_rl.paper.experiments.plan import (
     shown_name,
 )
 from score_rl.paper.experiments.protocols import rounded
-from score_rl.report.figures import SettingGrid, setting_grids
 from score_rl.report.published import SEEDS, paper_dataset, paper_datasets, printed
 from score_rl.report.results import Curve
+from score_rl.report.score_figures import SettingGrid, setting_grids
 from score_rl.report.statistics import agreement
 
 BETAS, DECAYS = (0.1, 0.2, 0.5), (0.96, 0.98, 1.0)  # the paper's grid

@@ -10,10 +10,10 @@ from score_rl.errors import unknown_name
 from score_rl.paper.experiments.curves import SCORE, as_json, shown
 from score_rl.paper.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant, product
 from score_rl.paper.experiments.protocols import METHODS, as_rows, chosen, closest, labelled, protocol_of, was_chosen
-from score_rl.report.figures import aggregate_intervals, performance_profiles, score_bars
 from score_rl.report.grouping import group, tell_apart
 from score_rl.report.published import SEEDS, Printed, data_kind, paper_dataset, paper_datasets, printed
 from score_rl.report.results import Group, RunResult
+from score_rl.report.score_figures import aggregate_intervals, performance_profiles, score_bars
 from score_rl.report.statistics import AGGREGATES, Company, aggregates, agreement, companies, profiles, require_rliable
 from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
 

@@ -16,7 +16,7 @@ from score_rl.paper.experiments.plan import (
     matching,
     product,
 )
-from score_rl.report.figures import Panel, Series, learning_curves
+from score_rl.report.curve_figures import Panel, Series, learning_curves
 from score_rl.report.results import Curve, RunResult
 from score_rl.report.statistics import Estimate, mean_curve, mean_over_seeds
 

@@ -27,15 +27,14 @@ from score_rl.paper.experiments.plan import (
 )
 from score_rl.paper.experiments.pool import blocks, ready, stored_runs
 from score_rl.paper.experiments.protocols import rounded, widest_first
-from score_rl.report.drawing import GREY, VERMILION, require_matplotlib
-from score_rl.report.figures import save
+from score_rl.report.drawing import GREY, VERMILION, require_matplotlib, save_figure
 from score_rl.report.grouping import gather
 from score_rl.report.published import data_kind, paper_dataset
 from score_rl.report.results import RunResult, read_experiment
 from score_rl.report.stored_results import store_results
 from score_rl.report.tables import escape_latex
-from score_rl.run.expansion import config_json
 from score_rl.store.provenance import provenance
+from score_rl.store.records import config_json
 
 FORMAT = 1
 Say = Callable[[str], None]
@@ -247,7 +246,7 @@ def write(folder: Path, made: Presentation, note: str, *, warn: bool) -> list[Pa
     files = []
     for name, figure in made.figures.items():
         inscribe(figure, note, warn=warn)
-        files += save(figure, folder, name)
+        files += save_figure(figure, folder, name)
     for name, table in made.tables.items():
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows([table.columns, *table.rows])

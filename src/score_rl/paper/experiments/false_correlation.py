@@ -28,7 +28,7 @@ from score_rl.paper.experiments.plan import Asked, Done, Experiment, Presentatio
 from score_rl.paper.experiments.protocols import rounded
 from score_rl.paper.experiments.scales import scheduled
 from score_rl.report.drawing import BLUE, GREEN, GREY, VERMILION, name_axes, new_figure
-from score_rl.report.figures import INK, styled
+from score_rl.report.figure_style import INK, styled
 from score_rl.run.experiment import TrainedRun, load
 
 AVENUE, STREET, GREEN_LIGHT, LIGHTS = 0.7, 0.5, 0.75, 3

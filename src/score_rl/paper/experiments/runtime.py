@@ -130,7 +130,7 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
 
 def _bars(found: dict[str, dict[str, Any]], place: str) -> Any:
     from score_rl.report.drawing import name_axes, new_figure
-    from score_rl.report.figures import STYLE, styled
+    from score_rl.report.figure_style import STYLE, styled
 
     @styled
     def draw() -> Any:

@@ -19,7 +19,7 @@ from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, not_installed
 from score_rl.paper.experiments.curves import SCORE, UNCERTAINTY, as_json, shown
 from score_rl.paper.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant, product
-from score_rl.report.figures import PointMap, contour_maps
+from score_rl.report.map_figures import PointMap, contour_maps
 from score_rl.report.published import paper_dataset
 from score_rl.report.statistics import Estimate, mean_over_seeds
 from score_rl.run.experiment import load

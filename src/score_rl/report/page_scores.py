@@ -1,0 +1,134 @@
+"""What a page says of scores: a line for each group, tables, aggregates and profiles."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from score_rl.report.grouping import paper_cell
+from score_rl.report.page_files import Drawn, PageFiles
+from score_rl.report.page_text import QUANTITIES, aggregates_as_text
+from score_rl.report.results import GOING, RETURN, SCORE, Group, RunResult
+from score_rl.report.score_figures import AGGREGATE_TITLES, aggregate_intervals, performance_profiles, score_bars
+from score_rl.report.statistics import REPETITIONS, Estimate, aggregates, comparable, profiles
+from score_rl.report.tables import ScoreTable, mean_and_std, score_table, to_csv, to_latex
+
+
+@dataclasses.dataclass(frozen=True)
+class TableSection:
+    """A table in the page and its files."""
+
+    table: ScoreTable
+    quantity: str
+    files: Sequence[tuple[str, str]]
+    notes: Sequence[str]
+    figure: Drawn | None
+
+    @property
+    def methods_down(self) -> bool:
+        """Whether methods are rows: there are many, and a page is easier to scroll down than across."""
+        return len(self.table.methods) > max(6, len(self.table.datasets))
+
+
+def headline(group: Group) -> dict[str, Any]:
+    """A group in one line of the summary."""
+    metric = SCORE if group.measured(SCORE) else RETURN
+    values = group.final(metric)
+    so_far = [value for value in (run.last(metric) for run in group.runs if run.status in GOING) if value is not None]
+    data = group.runs[0].data
+    scored = metric == SCORE or (not group.measured(RETURN) and "behaviour_score" in data)
+    return {
+        "group": group,
+        "unit": "" if metric == SCORE else "return",
+        "result": mean_and_std(values.mean(), values.std() if len(values) > 1 else None) if len(values) else None,
+        "so_far": f"{np.mean(so_far):.1f}" if so_far and not len(values) else None,
+        "judged": group.measured(metric),
+        "behaviour": data.get("behaviour_score" if scored else "behaviour_return"),
+        "behaviour_unit": "" if scored else "return",
+        "paper": paper_cell(group) if metric == SCORE else None,
+        "step": min(run.step for run in group.runs),
+        "steps": group.runs[0].steps,
+    }
+
+
+def table_sections(groups: Sequence[Group], methods: Sequence[str], files: PageFiles) -> list[TableSection]:
+    """Normalised scores; returns for whatever has no reference score."""
+    shown = []
+    for metric, name in ((SCORE, "scores"), (RETURN, "returns")):
+        chosen = [
+            group for group in groups if group.measured(metric) and (metric == SCORE or not group.measured(SCORE))
+        ]
+        if chosen:
+            table = score_table(chosen, metric)
+            written = files.write_table(name, to_csv(table), to_latex(table))
+            picture = _as_picture(table, name, methods, files)
+            shown.append(TableSection(table, QUANTITIES[metric], written, unequal_training(chosen), picture))
+    return shown
+
+
+def _as_picture(table: ScoreTable, name: str, methods: Sequence[str], files: PageFiles) -> Drawn | None:
+    """The table as a figure; a single cell needs none."""
+    if len(table.cells) < 2:
+        return None
+    scores: dict[str, dict[str, Estimate]] = {}
+    paper: dict[str, dict[str, float]] = {}
+    for (dataset, method), cell in table.cells.items():
+        assert cell.interval is not None
+        scores.setdefault(method, {})[dataset] = cell.interval
+        if (dataset, method) in table.paper:
+            paper.setdefault(method, {})[dataset] = table.paper[dataset, method].mean
+    ordered = {method: scores[method] for method in table.methods if method in scores}
+    return files.draw(score_bars(ordered, paper, QUANTITIES[table.metric], methods), name, "Means and 95 % intervals")
+
+
+def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: PageFiles) -> dict[str, Any]:
+    """Aggregates and profiles of the methods that can be compared, and why others cannot."""
+    scores: dict[str, dict[str, Sequence[float]]] = {}
+    for group in groups:
+        if group.measured(SCORE):
+            scores.setdefault(group.method, {})[group.dataset] = list(group.final(SCORE))
+    matrices, shared, notes = comparable(scores)
+    shown: dict[str, Any] = {"notes": notes, "shared": shared, "repetitions": REPETITIONS, "aggregates": None}
+    if not matrices:
+        return shown
+    alone = [method for method, matrix in matrices.items() if len(matrix) < 2]
+    if alone:
+        notes.append(f"One seed has no interval: {', '.join(alone)}.")
+    measured = aggregates(matrices)
+    intervals = aggregate_intervals(measured, columns=2, width=2.6, names=methods)
+    return shown | {
+        "aggregates": measured,
+        "seeds": {method: len(matrix) for method, matrix in matrices.items()},
+        "aggregate_titles": AGGREGATE_TITLES,
+        "aggregate_files": files.write_table("aggregates", *aggregates_as_text(measured)),
+        "aggregate_figure": files.draw(intervals, "aggregates", "Aggregates"),
+        "profile_figure": files.draw(
+            performance_profiles(profiles(matrices), names=methods), "profiles", "Performance profiles"
+        ),
+    }
+
+
+def unequal_training(groups: Sequence[Group]) -> list[str]:
+    """A sentence where methods of one table were not trained or judged alike: they can hardly be compared."""
+    alike: Mapping[str, Callable[[RunResult], str]] = {
+        "trained for different numbers of updates": lambda run: f"{run.steps:,}",
+        "judged under different physics": lambda run: run.request.get("physics", "d4rl"),
+    }
+    notes = []
+    for what, value_of in alike.items():
+        methods: dict[str, list[str]] = {}
+        for group in groups:
+            for run in group.runs:
+                if group.method not in methods.setdefault(value_of(run), []):
+                    methods[value_of(run)].append(group.method)
+        if len(methods) > 1:
+            shown = "; ".join(f"{value}: {_first_few(names)}" for value, names in methods.items())
+            notes.append(f"Careful, these were {what} ({shown}).")
+    return notes
+
+
+def _first_few(names: Sequence[str], most: int = 4) -> str:
+    """The first few, and how many there are beside them."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:most])} and {more} more"

@@ -1,0 +1,72 @@
+"""Facts and numbers as people read them on a page."""
+
+import csv
+import io
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from score_rl.report.results import RETURN, SCORE, UNCERTAINTY
+from score_rl.report.score_figures import AGGREGATE_TITLES
+from score_rl.report.statistics import AGGREGATES, Estimate
+from score_rl.report.tables import escape_latex
+
+QUANTITIES = {SCORE: "normalised score (%)", RETURN: "return", UNCERTAINTY: "u(s, a)", "train/q": "Q(s, a)"}
+
+
+def as_time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def device_name(provenance: Mapping[str, Any]) -> str:
+    device = provenance.get("device", {})
+    if not device:
+        return "unknown"
+    kind = device.get("kind", "unknown")
+    if device.get("platform") == "cpu":
+        return f"{provenance.get('cores', '?')} CPU cores"
+    return kind if device.get("count", 1) == 1 else f"{device['count']} × {kind}"
+
+
+def flat_facts(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested facts as one list of names and values."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat |= flat_facts(value, f"{prefix}{name}.")
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def as_number(value: Any) -> str:
+    """A number or anything else as people read it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not given"}[value]
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(map(as_number, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def as_interval(value: Estimate) -> str:
+    return f"{value.low:.1f} to {value.high:.1f}" if value.has_interval else "no interval"
+
+
+def aggregates_as_text(found: Mapping[str, Mapping[str, Estimate]]) -> tuple[str, str]:
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("method", "aggregate", "value", "low_95", "high_95"))
+    lines = [r"\begin{tabular}{l" + "r" * len(AGGREGATES) + "}", r"\hline"]
+    lines += [" & ".join(["Method", *(AGGREGATE_TITLES[name] for name in AGGREGATES)]) + r" \\", r"\hline"]
+    for method, mine in found.items():
+        for name in AGGREGATES:
+            ends = (repr(mine[name].low), repr(mine[name].high)) if mine[name].has_interval else ("", "")
+            rows.writerow((method, name, repr(mine[name].value), *ends))
+        cells = [
+            f"{mine[name].value:.1f}" + (f" ({mine[name].low:.1f}, {mine[name].high:.1f})" if ends[0] else "")
+            for name in AGGREGATES
+        ]
+        lines.append(" & ".join([escape_latex(method), *cells]) + r" \\")
+    return text.getvalue(), "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
