@@ -15,6 +15,7 @@ import numpy as np
 from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset, make_dataset
+from score_rl.disk import write_file
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import StageProgram
@@ -199,10 +200,7 @@ class Results:
         else:
             self.parts.setdefault(part, {})[entry] = stamped
         if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            beside = self.path.with_suffix(".part")
-            beside.write_text(json.dumps(self.parts, indent=1) + "\n")
-            beside.replace(self.path)
+            write_file(self.path, json.dumps(self.parts, indent=1) + "\n")
 
 
 class Clock:

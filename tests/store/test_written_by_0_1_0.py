@@ -10,6 +10,7 @@ import pytest
 
 import score_rl
 from score_rl.engine import compilation
+from score_rl.report.grouping import gather
 from score_rl.report.page import write_report
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 from score_rl.store.records import FORMAT, RunStatus
@@ -79,6 +80,9 @@ def test_a_finished_experiment_is_made_longer_in_the_present_format(written):
 
 
 def test_they_are_reported(written, tmp_path):
-    page = write_report([written], tmp_path / "report").read_text()
-    for said in ("interrupted", "diverged", "rewards add up to 0 at least", "MOPO", "score-finished"):
+    page = write_report([written / "score-stopped", written / "odd"], tmp_path / "report").read_text()
+    for said in ("interrupted", "diverged", "rewards add up to 0 at least", "critic_learning_rate=1000"):
         assert said in page
+    states = {run.folder.name: (run.status, run.step) for run in gather([written])}
+    assert states["mopo-stopped"] == ("interrupted", 0)
+    assert states["mopo-finished"] == states["score-finished"] == ("finished", 40)

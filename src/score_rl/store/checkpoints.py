@@ -1,10 +1,13 @@
-"""Checkpoints that survive a kill at any moment: whole files with a checksum, or nothing."""
+"""Checkpoints: safetensors files with a checksum, there whole or not at all, whenever a process is killed.
+
+step-*.safetensors    named arrays; in its header the step, a SHA-256 over step and arrays, and what they are of
+"""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,15 +19,23 @@ from score_rl.disk import write_file
 
 KEEP = 2  # the newest, and the one before in case the newest is damaged
 FREE_AND_RESUME = "what was written before is whole; free some space, then go on with `resume`"
-CUT = "cut."  # before the names of what a checkpoint holds of a window, or of a stage's epoch, that it cuts
+CUT = "cut."  # begins the names of what is stored of a window, or an epoch of a stage, that is not done
 
 
 class DamagedError(Exception):
     """A checkpoint that cannot be trusted, and why."""
 
 
+class Checkpoint(NamedTuple):
+    """What a file holds."""
+
+    step: int
+    arrays: dict[str, np.ndarray]
+    about: dict[str, Any]  # which runs the arrays are of, and of which algorithm or stage
+
+
 def to_arrays(tree: Any) -> dict[str, np.ndarray]:
-    """Leaves on the host, named by their path; random keys as their raw words."""
+    """The leaves of a tree on the host, each named by its path. A random key becomes its raw words."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     raw = {
         jax.tree_util.keystr(path, simple=True, separator="."): jax.random.key_data(leaf) if _is_key(leaf) else leaf
@@ -34,7 +45,7 @@ def to_arrays(tree: Any) -> dict[str, np.ndarray]:
 
 
 def from_arrays(arrays: Mapping[str, np.ndarray], shapes: Any) -> Any:
-    """The tree that `to_arrays` took apart; `shapes` is its structure with shapes and types."""
+    """The tree that `to_arrays` took apart. `shapes` is its structure, with the shape and type of each leaf."""
 
     def restore(path: Any, leaf: Any) -> Any:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
@@ -51,7 +62,7 @@ def from_arrays(arrays: Mapping[str, np.ndarray], shapes: Any) -> Any:
 
 
 def prefixed(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Those whose names begin so, without it."""
+    """The arrays whose names begin with the prefix, under their names without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
@@ -72,7 +83,7 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Newest first."""
+    """The checkpoints in a folder, newest first."""
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
@@ -84,13 +95,13 @@ def write_arrays(
     *,
     if_full: str = FREE_AND_RESUME,
 ) -> None:
-    """A file that `load_checkpoint` reads."""
+    """Write a file that `load_checkpoint` reads."""
     metadata = {"step": str(step), "sha256": _digest(arrays, step), "about": json.dumps(about)}
     write_file(path, save(dict(arrays), metadata=metadata), if_full=if_full)
 
 
 def save_checkpoint(folder: Path, step: int, arrays: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> Path:
-    """Write one, then remove all but the newest `KEEP`."""
+    """Write a checkpoint, then remove all but the newest `KEEP`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = checkpoint_path(folder, step)
     write_arrays(path, step, arrays, about)
@@ -101,8 +112,8 @@ def save_checkpoint(folder: Path, step: int, arrays: Mapping[str, np.ndarray], a
     return path
 
 
-def load_checkpoint(path: Path) -> tuple[int, dict[str, np.ndarray], dict[str, Any]]:
-    """Step, arrays and what was said about them; `DamagedError` if a single bit differs."""
+def load_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint; `DamagedError` if a single bit differs from what was written."""
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -115,4 +126,4 @@ def load_checkpoint(path: Path) -> tuple[int, dict[str, np.ndarray], dict[str, A
         raise DamagedError(f"its header is not a checkpoint's ({error})") from error
     if _digest(arrays, step) != stored:
         raise DamagedError("its content does not match its checksum")
-    return step, arrays, about
+    return Checkpoint(step, arrays, about)

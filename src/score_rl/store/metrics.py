@@ -5,7 +5,7 @@ import csv
 import io
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,6 +20,8 @@ COLUMNS = ("run", "step", "name", "value")
 
 
 class Row(NamedTuple):
+    """One measurement."""
+
     run: str
     step: int
     name: str
@@ -27,7 +29,7 @@ class Row(NamedTuple):
 
 
 class MetricsTable:
-    """Measurements of an experiment, column by column."""
+    """Measurements of an experiment: rows, and single metrics along training."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = list(rows)
@@ -35,7 +37,7 @@ class MetricsTable:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Row]:
         return iter(self._rows)
 
     @property
@@ -47,6 +49,7 @@ class MetricsTable:
         return list(dict.fromkeys(row.name for row in self._rows))
 
     def of(self, run: str) -> "MetricsTable":
+        """The measurements of one run."""
         return MetricsTable(row for row in self._rows if row.run == run)
 
     def curve(self, name: str, run: str | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -57,6 +60,7 @@ class MetricsTable:
         return np.array([row.step for row in rows]), np.array([row.value for row in rows])
 
     def last(self, name: str, run: str | None = None) -> float | None:
+        """The newest value of a metric of one run; None where it was never measured."""
         _, values = self.curve(name, run)
         return float(values[-1]) if len(values) else None
 
@@ -76,9 +80,9 @@ def read_metrics(folder: Path) -> MetricsTable:
 def rewind_metrics(
     folder: Path, runs: Iterable[str], step: int, counted: Callable[[str], bool] = lambda name: True
 ) -> MetricsTable:
-    """Remove what these runs measured after `step`: it will be measured again. Returns what is left.
+    """Remove what these runs measured after `step`, since they will measure it again. Returns what is left.
 
-    Only metrics that are `counted` in these steps: a stage before training counts epochs of its own.
+    Only metrics for which `counted` is true are removed: the stages before training count epochs, not updates.
     """
     chosen = set(runs)
     rows = [row for row in read_metrics(folder) if row.run not in chosen or row.step <= step or not counted(row.name)]
@@ -87,7 +91,7 @@ def rewind_metrics(
 
 
 class Board:
-    """TensorBoard's file of one run, written in step with training: no thread that could fail on its own."""
+    """TensorBoard's file of one run. It is written in training's own thread: another could fail unnoticed."""
 
     def __init__(self, folder: Path) -> None:
         from tensorboardX.event_file_writer import EventsWriter
@@ -102,7 +106,7 @@ class Board:
         from tensorboardX.summary import scalar
 
         for row in rows:
-            if self._start is not None:  # tells TensorBoard to forget what a killed process wrote after this step
+            if self._start is not None:  # TensorBoard then forgets what a killed process wrote after this step
                 self._file.write_event(self._event(wall_time=time.time(), step=row.step, session_log=self._start))
                 self._start = None
             summary = scalar(row.name, row.value)
@@ -124,7 +128,7 @@ class MetricsWriter:
         self.reopen()
 
     def reopen(self) -> None:
-        """After the table was rewritten: append to the new file."""
+        """Open the table to append to it; again after it was rewritten."""
         if self._file is not None:
             self._file.close()
         if not self._path.exists():
@@ -137,18 +141,21 @@ class MetricsWriter:
         try:
             self._file.write(_csv(rows))
             if self._tensorboard:
-                by_run: dict[str, list[Row]] = {}
-                for row in rows:
-                    by_run.setdefault(row.run, []).append(row)
-                for run, mine in by_run.items():
-                    if run not in self._boards:
-                        self._boards[run] = Board(self._folder / "tensorboard" / run)
-                    self._boards[run].write(mine)
+                self._write_boards(rows)
         except OSError as error:
             raise InputError(
                 f"cannot write measurements to {self._folder} ({error.strerror}); free some space, then go on "
                 "with `resume`."
             ) from error
+
+    def _write_boards(self, rows: Sequence[Row]) -> None:
+        by_run: dict[str, list[Row]] = {}
+        for row in rows:
+            by_run.setdefault(row.run, []).append(row)
+        for run, mine in by_run.items():
+            if run not in self._boards:
+                self._boards[run] = Board(self._folder / "tensorboard" / run)
+            self._boards[run].write(mine)
 
     def close(self) -> None:
         if self._file is not None:

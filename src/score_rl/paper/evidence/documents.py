@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from score_rl.disk import write_file
+
 Table = Callable[[], str]
 
 
@@ -35,7 +37,7 @@ def refresh(paths: Sequence[Path], current: Callable[[str, Path], str], *, chang
         if new != text:
             stale.append(path)
             if change:
-                path.write_text(new)
+                write_file(path, new)
     return stale
 
 
