@@ -10,31 +10,34 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-# The matrix library that XLA takes on CPUs by default is a twentieth slower on batches of small products than Eigen
-# and oneDNN, which it used before (docs/performance.md).
+# XLA's default matrix library on CPUs is a twentieth slower on batches of small products than Eigen and oneDNN, which
+# earlier versions used (docs/performance.md).
 CPU_OPTIONS: dict[str, str | bool] = {"xla_cpu_experimental_ynn_fusion_type": "", "xla_cpu_use_onednn": True}
 
-# But it alone multiplies bfloat16 with the instructions that a processor has for that. Its sums over thousands of rows
-# are faster as well: CQL and PBRL gain a twentieth, others nothing.
+# But the default library alone multiplies bfloat16 with the instructions that a processor has for that. It also sums
+# faster over thousands of rows: CQL and PBRL gain a twentieth, others nothing.
 PADDED_OPTIONS: dict[str, str | bool] = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
 }
 
-# Launches that do not need each other's results run side by side instead of one after the other. Small fleets, whose
-# launches do not fill a GPU, gain most (docs/performance.md).
+# Launches that do not need each other's results run side by side. Small fleets gain most, because their launches do not
+# fill a GPU (docs/performance.md).
 GPU_OPTIONS: dict[str, str | bool] = {"xla_gpu_command_buffer_scheduling_mode": "CONCURRENT"}
 
 
 @functools.cache
 def compiler_options(platform: str, *, padded: bool = False) -> dict[str, str | bool]:
-    """For programs on such devices: those of ours that this version of the compiler knows."""
+    """Our options for programs on such devices, as far as this version of the compiler knows them.
+
+    `padded` programs multiply bfloat16 on a CPU.
+    """
     ours = {"cpu": PADDED_OPTIONS if padded else CPU_OPTIONS, "gpu": GPU_OPTIONS}.get(platform, {})
     known = {}
     for name, value in ours.items():
         try:
             jax.jit(lambda: 0).lower().compile(compiler_options={name: value})
         except jax.errors.JaxRuntimeError:
-            continue  # another version: it has its own way, which is only slower
+            continue  # another version of the compiler has its own way, which is only slower
         known[name] = value
     return known
 
@@ -52,14 +55,14 @@ def compiled_bytes(program: Any) -> int | None:
     )
 
 
-# What CPUs multiply bfloat16 with, as Linux calls it, the faster first: Intel's matrix units; pairs of products in
-# AVX-512, as AMD's have since Zen 4.
+# What CPUs multiply bfloat16 with, in Linux's words, the fastest first: Intel's matrix units, and pairs of products in
+# AVX-512, which AMD's CPUs have since Zen 4.
 BFLOAT16_UNITS = ("amx_bf16", "avx512_bf16")
 
 
 @functools.cache
 def bfloat16_units() -> str | None:
-    """What this CPU multiplies bfloat16 with, if the compiler's library is there to use it."""
+    """What this CPU multiplies bfloat16 with; None if it cannot, or if the compiler's library does not use it."""
     found = next((kind for kind in BFLOAT16_UNITS if kind in _processor_flags()), None)
     if found is None:
         return None
@@ -72,14 +75,14 @@ def bfloat16_units() -> str | None:
 
 
 def processor() -> str:
-    """This processor in words: what Linux calls it, and the best that it has for bfloat16, if anything."""
+    """This processor in words: its name, and the best unit that it has for bfloat16, if any."""
     names = [line.partition(":")[2].strip() for line in _processor_lines() if line.startswith("model name")]
     units = [kind for kind in BFLOAT16_UNITS if kind in _processor_flags()][:1]
     return ", ".join([names[0] if names else platform.processor() or platform.machine(), *units])
 
 
 def _processor_flags() -> set[str]:
-    """What Linux says this processor can do; nothing elsewhere."""
+    """What this processor can do, in Linux's words; nothing on other systems."""
     return {flag for line in _processor_lines() if line.startswith("flags") for flag in line.partition(":")[2].split()}
 
 

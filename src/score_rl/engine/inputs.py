@@ -1,13 +1,12 @@
 """What a fleet's program reads: for every run its settings, treatment, data and key; for all of them the rows."""
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key
 
 from score_rl.algorithms.algorithm import Batch, Data, Shapes, Statistics
 from score_rl.data.dataset import Dataset
@@ -21,20 +20,18 @@ class Overview(NamedTuple):
     """What stages and refreshes know of a data set beside its rows."""
 
     statistics: Statistics
-    starts: Int[Array, " trajectories"]  # first rows; as many as the fleet's data set with most has
-    trajectories: Int[Array, ""]  # how many of them count
+    starts: Int[Array, "*runs trajectories"]  # first rows; as many as the fleet's data set with most has
+    trajectories: Int[Array, "*runs"]  # how many of them count
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class RunInputs:
-    """Of one run; of a fleet with an axis of runs in front of every array."""
+class RunInputs(NamedTuple):
+    """Of one run, or of a fleet: then every array has an axis of runs in front."""
 
     config: Any  # settings; those that are traced are arrays
     treatment: Treatment
-    offset: Int[Array, ""]  # the first of its rows
-    length: Int[Array, ""]  # how many rows its data set has
-    key: PRNGKeyArray
+    offset: Int[Array, "*runs"]  # the first of its rows
+    length: Int[Array, "*runs"]  # how many rows its data set has
+    key: Key[Array, "*runs"]
     overview: Overview | None = None  # where the algorithm has stages or refreshes
 
     def data(self, shapes: Shapes, rows: Float[Array, "rows columns"]) -> Data:

@@ -1,11 +1,12 @@
-"""Whether a fleet fits into its device's memory, said before it starts; what does not fit is trained in parts.
+"""Whether a fleet fits into its device's memory, known before it starts. What does not fit is trained in parts.
 
-A program's need is a constant, the data, and so much for every run. Compiling the whole program only to learn that it
-does not fit would be slow, and its compilation could itself run out of memory. So two steps:
+A program needs a constant, the data, and so much for every run. It would be slow to compile the whole program only to
+learn that it does not fit, and compiling could itself run out of memory. So there are two steps:
 
-1. An upper bound from tracing one run: everything the program computes, as if nothing were ever freed or fused. Most
-   fleets are far below the limit by it, and nothing more is done.
-2. Otherwise the program is compiled for two and for four runs, and the compiler's figures are continued on their line.
+1. An upper bound from tracing one run: everything that the program computes, as if nothing were ever freed or fused.
+   Most fleets are far below the limit by this bound, and nothing more is done.
+2. Otherwise the program is compiled for two and for four runs. The compiler's two figures make a line, which is
+   continued to the number of runs.
 """
 
 import dataclasses
@@ -30,12 +31,12 @@ from score_rl.engine.window import train_window
 from score_rl.nets.precision import Precision, arithmetic
 
 GIBIBYTE = 2**30
-SHARE = 0.9  # of the memory that a prediction may fill: the line is not exact, and libraries want their workspace
-PROBES = (2, 4)  # runs; one alone is another program
+SHARE = 0.9  # how much of a limit a prediction may fill: it is not exact, and libraries need memory of their own
+PROBES = (2, 4)  # numbers of runs that are compiled; one run alone is another program
 
 
-def as_size(count: float) -> str:
-    """Bytes in the largest unit of which there is one."""
+def as_size(count: int) -> str:
+    """Bytes in words, in the largest unit of which there is at least one."""
     for unit, size in (("GiB", GIBIBYTE), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
             return f"{count / size:.2f} {unit}"
@@ -43,7 +44,7 @@ def as_size(count: float) -> str:
 
 
 def total_memory(device: jax.Device) -> int | None:
-    """Bytes that programs may use there; None where nothing says."""
+    """Bytes that programs may use on a device; None where nothing says."""
     if device.platform == "cpu":
         try:
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -53,7 +54,7 @@ def total_memory(device: jax.Device) -> int | None:
 
 
 def free_memory(device: jax.Device) -> int | None:
-    """Bytes that nothing else uses now; None where nothing says."""
+    """Bytes of a device that nothing uses now; None where nothing says."""
     if device.platform != "cpu":
         statistics = device.memory_stats() or {}
         limit = statistics.get("bytes_limit")
@@ -67,7 +68,7 @@ def free_memory(device: jax.Device) -> int | None:
 
 @dataclasses.dataclass(frozen=True)
 class Need:
-    """Bytes on each device: `fixed`, `per_run` for every run there, and the rows of the data sets."""
+    """What a fleet takes on each device: `fixed` bytes, `per_run` for every run there, and the rows of its data."""
 
     fixed: float
     per_run: float
@@ -79,24 +80,24 @@ class Need:
 
 
 def upper_bound(run: Run, precision: Precision = "float32") -> int:
-    """More bytes than one run of a fleet can need, its data left out: nothing is freed, nothing is fused."""
+    """More bytes than one run of a fleet can need, without its data: as if nothing were freed and nothing fused."""
     program = FleetProgram([_stand_in(run)], jax.local_devices()[:1], precision)
     algorithm, shapes, rows = program.algorithm, program.shapes, program.rows
-    inputs, state = (jax.tree.map(_of_one, tree) for tree in (program.inputs, program.state_shapes()))
+    inputs, state = (jax.tree.map(_without_runs, tree) for tree in (program.inputs, program.state_shapes()))
     number = jax.ShapeDtypeStruct((), jnp.int32)
     window = partial(train_window, algorithm, shapes, cycle(algorithm, run.config))
     with arithmetic(program.arithmetic):
-        needs = [_computed(window, inputs, state, number, rows)]
+        needs = [_bytes_computed(window, inputs, state, number, rows)]
     for stage in range(len(algorithm.stages)):
         stages = StageProgram(program, stage)
-        own = jax.tree.map(_of_one, stages.state_shapes())
+        own = jax.tree.map(_without_runs, stages.state_shapes())
         working = jax.ShapeDtypeStruct((), jnp.bool_)
-        needs.append(_computed(stages.epoch_of_run, inputs, own, working, number, rows) + 2 * _bytes(own))
+        needs.append(_bytes_computed(stages.epoch_of_run, inputs, own, working, number, rows) + 2 * _bytes(own))
     return max(needs) + 2 * _bytes(state) + _bytes(inputs)
 
 
 def measured_need(run: Run, updates: int, devices: int = 1, precision: Precision = "float32") -> Need:
-    """From the compiler's figures for a few runs like this one, in windows of `updates`."""
+    """The need of runs like this one in windows of `updates`, from the compiler's figures for a few of them."""
     few, more = PROBES
     used, used_by_more = (_compiled_need(run, number, updates, precision) for number in PROBES)
     per_run = (used_by_more - used) / (more - few)
@@ -104,7 +105,7 @@ def measured_need(run: Run, updates: int, devices: int = 1, precision: Precision
 
 
 def _compiled_need(run: Run, number: int, updates: int, precision: Precision) -> int:
-    """Without the data: a stand-in of the same shapes takes its place."""
+    """Bytes for so many runs, without the data: a stand-in of the same shapes takes its place."""
     stand_in = _stand_in(run)
     runs = [dataclasses.replace(stand_in, id=str(n), seed=n) for n in range(number)]
     program = FleetProgram(runs, jax.local_devices()[:1], precision)
@@ -153,10 +154,10 @@ def split_fleet(runs: Sequence[Run], updates: int, limit: Limit, *, precision: P
         return FleetSplit([runs])
     allowed = int(SHARE * limit.bytes)
     devices = min(len(jax.local_devices()), len(runs))
-    if Need(0, upper_bound(runs[0], precision), devices).of(runs) <= allowed:
+    if Need(0.0, float(upper_bound(runs[0], precision)), devices).of(runs) <= allowed:
         return FleetSplit([runs], allowed=allowed)
     need = (
-        Need(_compiled_need(runs[0], 1, updates, precision), 0)
+        Need(float(_compiled_need(runs[0], 1, updates, precision)), 0.0)
         if len(runs) == 1
         else measured_need(runs[0], updates, devices, precision)
     )
@@ -182,7 +183,7 @@ class Footprint:
 
 
 def footprint(program: FleetProgram, updates: int) -> Footprint:
-    """Of a fleet whose program does windows of `updates`; compiles it."""
+    """What a fleet takes whose program does windows of `updates`. Compiles the program."""
     return Footprint(
         program=program.memory(updates),
         available=total_memory(program.devices.first),
@@ -191,12 +192,12 @@ def footprint(program: FleetProgram, updates: int) -> Footprint:
 
 
 def _stored(leaf: Any) -> Any:
-    """As a checkpoint holds it: of a random key, its numbers."""
+    """An array as a checkpoint holds it: of a random key, its numbers."""
     return jax.random.key_data(leaf) if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
 def _stand_in(run: Run) -> Run:
-    """The same run on a little data of the same shape: only shapes decide what a program needs."""
+    """The run on a little data of the same shapes. Shapes alone decide what a program needs."""
     rows, rng = 1_000, np.random.default_rng(0)
     timeouts = np.arange(rows) % 100 == 99
     data = make_dataset(
@@ -211,7 +212,7 @@ def _stand_in(run: Run) -> Run:
     return dataclasses.replace(run, dataset=data)
 
 
-def _of_one(leaf: Any) -> jax.ShapeDtypeStruct:
+def _without_runs(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)
 
 
@@ -223,15 +224,15 @@ def _bytes(tree: Any) -> int:
     return sum(_size(leaf) for leaf in jax.tree.leaves(tree))
 
 
-def _computed(function: Callable[..., Any], *arguments: Any) -> int:
-    """Bytes of every value that the function computes, the body of a loop counted once."""
-    return _values(jax.make_jaxpr(function)(*arguments).jaxpr)
+def _bytes_computed(function: Callable[..., Any], *arguments: Any) -> int:
+    """Bytes of all values that the function computes; the body of a loop counts once."""
+    return _bytes_of_values(jax.make_jaxpr(function)(*arguments).jaxpr)
 
 
-def _values(jaxpr: Any) -> int:
+def _bytes_of_values(jaxpr: Any) -> int:
     total = 0
     for equation in jaxpr.eqns:
         total += sum(_size(variable.aval) for variable in equation.outvars)
         for inner in jaxprs_in_params(equation.params):
-            total += _values(inner)
+            total += _bytes_of_values(inner)
     return total

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Shaped
 
 from score_rl.algorithms.algorithm import Metrics, cycle
 from score_rl.engine import effort
@@ -20,6 +20,8 @@ from score_rl.engine.window import train_window
 from score_rl.errors import InputError
 from score_rl.nets.kernels.choice import arithmetic_for
 from score_rl.nets.precision import Precision, arithmetic
+
+FleetMetrics = dict[str, Shaped[Array, " runs"]]
 
 
 class FleetProgram:
@@ -70,7 +72,7 @@ class FleetProgram:
         """A state from the host onto the fleet's devices."""
         return self.devices.put_split(state)
 
-    def advance(self, state: Any, start: int, updates: int) -> tuple[Any, Metrics]:
+    def advance(self, state: Any, start: int, updates: int) -> tuple[Any, FleetMetrics]:
         """Train every run for a window of `updates` from update number `start`; metrics are means over the window.
 
         Returns at once, before the work is done. `state` must not be used again.

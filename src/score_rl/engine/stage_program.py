@@ -7,14 +7,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, Shaped
 
 from score_rl.algorithms.algorithm import Algorithm, Metrics, Shapes, Stage
 from score_rl.engine import effort
 from score_rl.engine.compilation import compiled_bytes, compiler_options
 from score_rl.engine.inputs import RunInputs
-from score_rl.engine.program import FleetProgram
+from score_rl.engine.program import FleetMetrics, FleetProgram
 from score_rl.nets.repetition import loop_in_blocks
+
+EpochMetrics = dict[str, Shaped[Array, ""]]  # the metrics of a stage, and whether it was "working" and is "done"
 
 
 class EpochProgress(NamedTuple):
@@ -55,7 +57,7 @@ class RunEpoch:
 
         return update
 
-    def whole(self, state: Any, active: Bool[Array, ""], epoch: Int[Array, ""]) -> tuple[Any, Metrics]:
+    def whole(self, state: Any, active: Bool[Array, ""], epoch: Int[Array, ""]) -> tuple[Any, EpochMetrics]:
         progress = self.begin(state, active)
         after, sums = loop_in_blocks(progress.updates, self.update(epoch), (state, progress.sums))
         return self.end(state, after, active, progress._replace(sums=sums))
@@ -73,7 +75,9 @@ class RunEpoch:
         state, sums = jax.lax.fori_loop(first, until, one, (state, progress.sums))
         return state, progress._replace(sums=sums)
 
-    def end(self, before: Any, after: Any, active: Bool[Array, ""], progress: EpochProgress) -> tuple[Any, Metrics]:
+    def end(
+        self, before: Any, after: Any, active: Bool[Array, ""], progress: EpochProgress
+    ) -> tuple[Any, EpochMetrics]:
         """`before` is any state in this epoch: a run that is not working has but one."""
         after, judged = self.stage.judge(self.config, after, self.data)
         after = jax.tree.map(lambda new, old: jnp.where(progress.working, new, old), after, before)
@@ -124,7 +128,7 @@ class StageProgram:
 
     # -- an epoch as one call --------------------------------------------------------------------------------------
 
-    def epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, Metrics]:
+    def epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, FleetMetrics]:
         """One epoch of every active run. Returns at once; `state` must not be used again."""
         which = self.devices.put_split(np.asarray(active))
         epoch = self.devices.put_whole(np.int32(number))
@@ -132,7 +136,7 @@ class StageProgram:
 
     def epoch_of_run(
         self, inputs: RunInputs, state: Any, active: Array, number: Array, rows: Array
-    ) -> tuple[Any, Metrics]:
+    ) -> tuple[Any, EpochMetrics]:
         """What is compiled over all runs."""
         return self._run_epoch(inputs, rows).whole(state, active, number)
 
@@ -172,12 +176,12 @@ class StageProgram:
         numbers = (self.devices.put_whole(np.int32(n)) for n in (number, first, until))
         return self._part(self.program.inputs, state, progress, *numbers, self.program.rows)
 
-    def end(self, state: Any, progress: EpochProgress, active: Bool[np.ndarray, " runs"]) -> tuple[Any, Metrics]:
+    def end(self, state: Any, progress: EpochProgress, active: Bool[np.ndarray, " runs"]) -> tuple[Any, FleetMetrics]:
         """What `epoch` gives, once all updates are done; `state` must not be used again."""
         which = self.devices.put_split(np.asarray(active))
         return self._end(self.program.inputs, state, progress, which, self.program.rows)
 
-    def run_epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, Metrics]:
+    def run_epoch(self, state: Any, active: Bool[np.ndarray, " runs"], number: int) -> tuple[Any, FleetMetrics]:
         """What `epoch` gives, in as many calls as the device wants; `state` must not be used again."""
         if self.updates_per_call is None:
             return self.epoch(state, active, number)
@@ -236,7 +240,7 @@ class StageProgram:
     def _end(self) -> Any:
         def end(
             inputs: RunInputs, state: Any, progress: EpochProgress, active: Array, rows: Array
-        ) -> tuple[Any, Metrics]:
+        ) -> tuple[Any, EpochMetrics]:
             return self._run_epoch(inputs, rows).end(state, state, active, progress)
 
         return self._jit(end, (0, 0, 0, 0, None), donate_argnums=1)

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes, cycle
 from score_rl.engine.batches import draw_batch
@@ -43,7 +43,7 @@ def train_window(
 
     names: list[str] = []  # of the metrics, known once a cycle is traced
 
-    def one_cycle(state: Any, drawn: tuple[Batch, PRNGKeyArray]) -> tuple[Any, Float[Array, " metrics"]]:
+    def one_cycle(state: Any, drawn: tuple[Batch, Key[Array, " turns"]]) -> tuple[Any, Float[Array, " metrics"]]:
         seen: dict[str, list[Array]] = {}
         for turn in range(turns):
             batch, key = jax.tree.map(operator.itemgetter(turn), drawn)
