@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 import score_rl
 from score_rl.algorithms.algorithm import Algorithm, cycle
-from score_rl.algorithms.model_fitting import hold_out, scrambled, spared
+from score_rl.algorithms.model_fitting import hold_out, not_held_out, scrambled
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import config, setting
 from score_rl.engine import effort
@@ -111,7 +111,7 @@ def test_held_out_rows_are_never_trained_on(length, rows):
     assert (np.diff(held) > 0).all()
     assert not np.array_equal(held, hold_out(jax.random.key(1), jnp.int32(length), rows))
     numbers = jnp.arange(length - len(inside))
-    trained = np.asarray(spared(jnp.asarray(held), numbers))
+    trained = np.asarray(not_held_out(jnp.asarray(held), numbers))
     np.testing.assert_array_equal(np.sort(np.concatenate([trained, inside])), np.arange(length))
 
 

@@ -1,10 +1,11 @@
 """A stage that fits an ensemble by regression, with rows held out and early stopping: MOPO's and MOReL's models.
 
-As the published code of MOPO does it: after each epoch every network is judged on the held-out rows; it is kept as it
-is where its error fell by more than 1 %; once no network has improved for some epochs, fitting stops and every network
-goes back to its best. Rows are drawn with replacement, and an epoch is as many batches as would cover them.
+It follows the published code of MOPO. After each epoch every network is judged on the held-out rows. A network whose
+error has fallen by more than 1 % is kept as its best. Fitting stops once no network has improved for some epochs, and
+every network goes back to its best. Rows are drawn with replacement, and an epoch has as many batches as cover them.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,9 +33,9 @@ class Fit(NamedTuple):
 
 
 def hold_out(key: PRNGKeyArray, length: Int[Array, ""], rows: int) -> Int[Array, " rows"]:
-    """One row at random from each of `rows` equal parts of the data, or of a fifth as many parts as there are rows.
+    """One row at random from each of `rows` equal parts of the data. At most a fifth of all rows is held out.
 
-    What is missing to `rows` is filled with rows beyond the end, one after the other.
+    If that is fewer than `rows`, the rest of the result are rows beyond the end of the data.
     """
     count = jnp.maximum(jnp.minimum(rows, (HELD_OUT_SHARE * length).astype(jnp.int32)), 1)
     part = jnp.arange(rows)
@@ -43,14 +44,14 @@ def hold_out(key: PRNGKeyArray, length: Int[Array, ""], rows: int) -> Int[Array,
     return jnp.where(part < count, first + jax.random.randint(key, (rows,), 0, size), length + part)
 
 
-def spared(held_out: Int[Array, " rows"], numbers: Int[Array, "*any"]) -> Int[Array, "*any"]:
-    """The rows that are not held out, by their number among themselves."""
+def not_held_out(held_out: Int[Array, " rows"], numbers: Int[Array, "*any"]) -> Int[Array, "*any"]:
+    """Rows that are not held out: number n is the n-th of them."""
     gaps = held_out - jnp.arange(held_out.shape[0])
     return numbers + jnp.searchsorted(gaps, numbers, side="right", method="scan_unrolled")
 
 
 def scrambled(x: UInt32[Array, "*any"]) -> UInt32[Array, "*any"]:
-    """MurmurHash3's finaliser: a number for each place of a bootstrap sample, without storing the sample."""
+    """MurmurHash3's finaliser. It computes the rows of a bootstrap sample, so that none has to be stored."""
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         x = (x ^ (x >> shift)) * jnp.uint32(factor)
     return x ^ (x >> 16)
@@ -59,13 +60,13 @@ def scrambled(x: UInt32[Array, "*any"]) -> UInt32[Array, "*any"]:
 def draw_rows(
     config: Any, fit: Fit, data: Data, key: PRNGKeyArray, members: int, bootstrap: bool
 ) -> Int[Array, "members batch"]:
-    """Training rows, never held-out ones; with `bootstrap` from a sample that each network has of its own."""
+    """Training rows for every network, never held-out ones. With `bootstrap` each network has a sample of its own."""
     usable = data.length - (fit.held_out < data.length).sum()
     numbers = jax.random.randint(key, (members, config.batch_size), 0, usable)
     if bootstrap:
         picked = scrambled(numbers.astype(jnp.uint32) ^ fit.resampling[:, None])
         numbers = (picked % usable.astype(jnp.uint32)).astype(jnp.int32)
-    return spared(fit.held_out, numbers)
+    return not_held_out(fit.held_out, numbers)
 
 
 def batch_for_each(data: Data, rows: Int[Array, "members batch"]) -> Batch:
@@ -74,76 +75,74 @@ def batch_for_each(data: Data, rows: Int[Array, "members batch"]) -> Batch:
     return jax.tree.map(lambda column: column.reshape(rows.shape + column.shape[1:]), batch)
 
 
-def fitting_stage(
-    name: str,
-    *,
-    settings: tuple[str, ...],
-    epochs: Callable[[Any], int],
-    members: Callable[[Any], int],
-    learning_rate: Callable[[Any], Float[Array, ""]],
-    init: Callable[[Any, Shapes, PRNGKeyArray], tuple[Any, Any]],
-    loss: Callable[[Any, tuple[Any, Any], Data, Batch], Float[Array, ""]],
-    errors: Callable[[Any, tuple[Any, Any], Data, Batch], Float[Array, "members batch"]],
-    result: Callable[[Any, Fit, Data], Any],
-    absorb: Callable[[Any, Any], Any],
-    counted: Callable[[Any], int] = lambda config: 1,
-    bootstrap: bool = False,
-) -> Stage:
-    """`init` gives (networks, shared); `loss` takes a batch for each network, `errors` the same one for all.
+@dataclasses.dataclass(frozen=True)
+class Fitting:
+    """What is fitted, and how. `stage` makes a `Stage` of it."""
 
-    The error that is told is the mean over the `counted` best networks.
-    """
+    name: str
+    settings: tuple[str, ...]  # the fields of Config that decide its result, beside those of every fitting
+    epochs: Callable[[Any], int]  # (config) -> at most
+    members: Callable[[Any], int]  # (config) -> networks
+    learning_rate: Callable[[Any], Float[Array, ""]]
+    init: Callable[[Any, Shapes, PRNGKeyArray], tuple[Any, Any]]  # -> networks, shared parameters
+    loss: Callable[[Any, tuple[Any, Any], Data, Batch], Float[Array, ""]]  # of a batch for each network
+    errors: Callable[[Any, tuple[Any, Any], Data, Batch], Float[Array, "members batch"]]  # of one batch for all
+    result: Callable[[Any, Fit, Data], Any]
+    absorb: Callable[[Any, Any], Any]  # (State of training, result) -> State
+    counted: Callable[[Any], int] = lambda config: 1  # the reported error is the mean over so many best networks
+    bootstrap: bool = False
 
-    def start(config: Any, shapes: Shapes, data: Data, key: PRNGKeyArray) -> Fit:
+    def stage(self) -> Stage:
+        return Stage(
+            name=self.name,
+            settings=(*self.settings, "held_out", "patience", "batch_size", "normalise_states", "reward_scaling"),
+            epochs=self.epochs,
+            updates=self._updates,
+            init=self._start,
+            update=self._update,
+            judge=self._judge,
+            done=lambda config, fit: fit.stale >= config.patience,
+            result=self.result,
+            absorb=self.absorb,
+        )
+
+    def _start(self, config: Any, shapes: Shapes, data: Data, key: PRNGKeyArray) -> Fit:
         init_key, hold_key, resample_key = jax.random.split(key, 3)
-        networks, shared = init(config, shapes, init_key)
+        networks, shared = self.init(config, shapes, init_key)
         return Fit(
             networks=networks,
             shared=shared,
             optimiser=adam_init((networks, shared)),
             best=networks,
-            errors=jnp.full(members(config), WORST, float),
+            errors=jnp.full(self.members(config), WORST, float),
             stale=jnp.zeros((), jnp.int32),
             held_out=hold_out(hold_key, data.length, config.held_out),
-            resampling=jax.random.bits(resample_key, (members(config),), jnp.uint32),
+            resampling=jax.random.bits(resample_key, (self.members(config),), jnp.uint32),
         )
 
-    def updates(config: Any, data: Data) -> Int[Array, ""]:
+    def _updates(self, config: Any, data: Data) -> Int[Array, ""]:
         held = jnp.minimum(config.held_out, (HELD_OUT_SHARE * data.length).astype(jnp.int32))
         return -(-(data.length - held) // config.batch_size)
 
-    def update(config: Any, fit: Fit, data: Data, key: PRNGKeyArray) -> tuple[Fit, Metrics]:
-        batch = batch_for_each(data, draw_rows(config, fit, data, key, members(config), bootstrap))
+    def _update(self, config: Any, fit: Fit, data: Data, key: PRNGKeyArray) -> tuple[Fit, Metrics]:
+        batch = batch_for_each(data, draw_rows(config, fit, data, key, self.members(config), self.bootstrap))
         parameters = fit.networks, fit.shared
-        value, gradients = jax.value_and_grad(lambda p: loss(config, p, data, batch))(parameters)
-        (networks, shared), optimiser = adam_step(parameters, gradients, fit.optimiser, learning_rate(config))
+        value, gradients = jax.value_and_grad(lambda p: self.loss(config, p, data, batch))(parameters)
+        (networks, shared), optimiser = adam_step(parameters, gradients, fit.optimiser, self.learning_rate(config))
         return fit._replace(networks=networks, shared=shared, optimiser=optimiser), {"loss": value}
 
-    def judge(config: Any, fit: Fit, data: Data) -> tuple[Fit, Metrics]:
+    def _judge(self, config: Any, fit: Fit, data: Data) -> tuple[Fit, Metrics]:
         exists = fit.held_out < data.length
         batch = data.take(jnp.where(exists, fit.held_out, 0))
-        each = jnp.where(exists[None], errors(config, (fit.networks, fit.shared), data, batch), 0)
-        found = each.sum(axis=1) / exists.sum()
-        improved = (fit.errors - found) / fit.errors > IMPROVEMENT
+        each = jnp.where(exists[None], self.errors(config, (fit.networks, fit.shared), data, batch), 0)
+        errors = each.sum(axis=1) / exists.sum()
+        improved = (fit.errors - errors) / fit.errors > IMPROVEMENT
         fit = fit._replace(
             best=jax.tree.map(lambda new, old: jnp.where(_beside(improved, new), new, old), fit.networks, fit.best),
-            errors=jnp.where(improved, found, fit.errors),
+            errors=jnp.where(improved, errors, fit.errors),
             stale=jnp.where(improved.any(), 0, fit.stale + 1),
         )
-        return fit, {"held_out_error": jnp.sort(found)[: counted(config)].mean()}
-
-    return Stage(
-        name=name,
-        settings=(*settings, "held_out", "patience", "batch_size", "normalise_states", "reward_scaling"),
-        epochs=epochs,
-        updates=updates,
-        init=start,
-        update=update,
-        judge=judge,
-        done=lambda config, fit: fit.stale >= config.patience,
-        result=result,
-        absorb=absorb,
-    )
+        return fit, {"held_out_error": jnp.sort(errors)[: self.counted(config)].mean()}
 
 
 def _beside(members: Bool[Array, " members"], partner: Array) -> Array:

@@ -1,19 +1,20 @@
 r"""MOPO: model-based offline policy optimisation (Yu et al., 2020).
 
-A stage before training fits N Gaussian networks p_i(r, s' - s | s, a) to the data; the E with the least held-out error
-are the elites. Every so many updates the policy acts in them for a few steps from states of the data, each step in an
-elite drawn at random, and is charged for what all networks are unsure of:
+A stage before training fits N Gaussian networks p_i(r, s' - s | s, a) to the data (`mopo_model.py`). The E networks
+with the least held-out error are the elites. Every so many updates the policy acts in the elites for a few steps, from
+states of the data. An elite is drawn at random for each step. The reward pays for what all networks are unsure of:
 
     r̂ = r - λ·max_i ‖σ_i(s, a)‖,    r, s' ~ p_e,  e ~ elites
 
-σ_i holds the standard deviations of r and of every observation. A rollout ends where the task's rule says so. Soft
-actor-critic then learns from batches of which a small share is real and the rest imagined:
+σ_i holds the standard deviations of r and of every observation. A rollout ends by the task's rule. Soft actor-critic
+then learns from batches that mix a small share of real rows with imagined ones:
 
     y      = r̂ + γ·(1 - terminal)·[min_j Q'_j(s', a') - α·log π(a'|s')],    a' ~ π(·|s')
     L(Q_j) = E[(Q_j(s, a) - y)²]
     L(π)   = E[α·log π(a|s) - min_j Q_j(s, a)],    a ~ π(·|s)
+    L(log α) = -log α·E[log π(a|s) + H],    H = -(number of action dimensions)   (`soft_actor.tune_temperature`)
 
-Observations and rewards stay as recorded: the termination rule needs them so, and the networks scale their inputs.
+Observations and rewards stay as recorded, because the task's rule needs them so. The networks scale their inputs.
 """
 
 from typing import Literal, NamedTuple
@@ -23,12 +24,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes
-from score_rl.algorithms.model_fitting import Fit, fitting_stage
+from score_rl.algorithms.mopo_model import DYNAMICS, Learned, init_dynamics, uncertainty_of
 from score_rl.algorithms.settings import config, require, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, policy, tune_temperature
 from score_rl.envs import terminates
 from score_rl.nets.actor_critic import values
-from score_rl.nets.dynamics import Bounds, GaussianDynamics, Scaler, likelihood_loss, truncated_start
+from score_rl.nets.dynamics import GaussianDynamics, Scaler
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 
@@ -98,18 +99,11 @@ class Config:
 
 
 class Imagined(NamedTuple):
-    """The newest transitions from the model, in a ring."""
+    """The newest transitions from the model. A new one takes the place of the oldest."""
 
     rows: Float[Array, "capacity columns"]  # s, a, r̂, s', terminal
     next: Int[Array, ""]  # where the next one goes
     size: Int[Array, ""]
-
-
-class Learned(NamedTuple):
-    """What the stage comes to."""
-
-    dynamics: GaussianDynamics
-    elites: Int[Array, " elites"]
 
 
 class State(NamedTuple):
@@ -122,41 +116,7 @@ class State(NamedTuple):
     step: Int[Array, ""]
 
 
-# -- the model ---------------------------------------------------------------------------------------------------------
-
-
-def init_dynamics(config: Config, shapes: Shapes, key: PRNGKeyArray) -> tuple[Perceptron, Bounds]:
-    outcomes = 1 + shapes.observation
-    sizes = (shapes.observation + shapes.action, *config.dynamics_hidden, 2 * outcomes)
-    return truncated_start(key, sizes, config.models), Bounds.init(outcomes)
-
-
-def scaler_of(data: Data) -> Scaler:
-    return Scaler.standard(data.statistics.inputs.mean, data.statistics.inputs.std)
-
-
-def outcomes_of(batch: Batch) -> Float[Array, "*batch outcome"]:
-    """(r, s' - s)."""
-    return jnp.concatenate([batch.rewards[..., None], batch.next_observations - batch.observations], axis=-1)
-
-
-def dynamics_loss(config: Config, parameters: tuple[Perceptron, Bounds], data: Data, batch: Batch) -> Float[Array, ""]:
-    """The batch holds transitions for each network."""
-    inputs = scaler_of(data)(jnp.concatenate([batch.observations, batch.actions], axis=-1))
-    return likelihood_loss(*parameters, inputs, outcomes_of(batch), config.dynamics_decay)
-
-
-def dynamics_errors(
-    config: Config, parameters: tuple[Perceptron, Bounds], data: Data, batch: Batch
-) -> Float[Array, "members batch"]:
-    """Squared errors of the means."""
-    mean, _ = GaussianDynamics(*parameters, scaler_of(data))(batch.observations, batch.actions)
-    return ((mean - outcomes_of(batch)[None]) ** 2).mean(axis=-1)
-
-
-def uncertainty_of(log_variance: Float[Array, "members batch outcome"]) -> Float[Array, " batch"]:
-    """max_i ‖σ_i(s, a)‖, over all networks."""
-    return jnp.sqrt(jnp.exp(log_variance).sum(axis=-1)).max(axis=0)
+# -- rollouts in the model ---------------------------------------------------------------------------------------------
 
 
 def ended(config: Config, next_observations: Float[Array, "batch observation"]) -> Bool[Array, " batch"]:
@@ -173,19 +133,19 @@ def imagine(
     choice: Int[Array, " batch"],
     noise: Float[Array, "batch outcome"],
 ) -> tuple[Float[Array, " batch"], Float[Array, "batch observation"], Bool[Array, " batch"], Float[Array, " batch"]]:
-    """r̂, s', whether it ended and the uncertainty; `choice` says which elite, `noise` is standard normal."""
+    """r̂, s', whether the rollout ends, and the uncertainty. `choice` is the elite, `noise` is standard normal."""
     mean, log_variance = learned.dynamics(observations, actions)
-    doubt = uncertainty_of(log_variance)
+    uncertain = uncertainty_of(log_variance)
     which = learned.elites[choice][None, :, None]
     mean, log_variance = (jnp.take_along_axis(x, which, axis=0)[0] for x in (mean, log_variance))
     outcome = mean + jnp.exp(0.5 * log_variance) * noise
     next_observations = observations + outcome[:, 1:]
-    rewards = outcome[:, 0] - config.penalty * doubt
-    return rewards, next_observations, ended(config, next_observations), doubt
+    rewards = outcome[:, 0] - config.penalty * uncertain
+    return rewards, next_observations, ended(config, next_observations), uncertain
 
 
 def store(imagined: Imagined, rows: Float[Array, "number columns"], kept: Bool[Array, " number"]) -> Imagined:
-    """Over the oldest ones; only what is `kept` takes a place."""
+    """Write the `kept` rows over the oldest ones."""
     capacity, added = imagined.rows.shape[0], kept.sum()
     places = (imagined.next + jnp.cumsum(kept) - 1) % capacity
     return Imagined(
@@ -208,16 +168,16 @@ def refresh(config: Config, state: State, data: Data, key: PRNGKeyArray) -> tupl
         actions = act(config, state.soft.network, observations, action_key)
         choice = jax.random.randint(choice_key, (config.rollouts,), 0, config.elites)
         noise = jax.random.normal(noise_key, (config.rollouts, 1 + observations.shape[1]), observations.dtype)
-        rewards, following, ends, doubt = imagine(config, state.learned, observations, actions, choice, noise)
+        rewards, following, ends, uncertain = imagine(config, state.learned, observations, actions, choice, noise)
         columns = (observations, actions, rewards[:, None], following, ends[:, None].astype(rewards.dtype))
-        return (following, going & ~ends), (jnp.concatenate(columns, axis=1), going, rewards, doubt)
+        return (following, going & ~ends), (jnp.concatenate(columns, axis=1), going, rewards, uncertain)
 
     going = jnp.ones(config.rollouts, bool)
     keys = jax.random.split(key, config.rollout_length)
-    _, (rows, kept, rewards, doubt) = jax.lax.scan(step, (observations, going), keys)
+    _, (rows, kept, rewards, uncertain) = jax.lax.scan(step, (observations, going), keys)
     flat = rows.reshape(-1, rows.shape[-1])
     metrics = {
-        "uncertainty": jnp.where(kept, doubt, 0).sum() / kept.sum(),
+        "uncertainty": jnp.where(kept, uncertain, 0).sum() / kept.sum(),
         "imagined_reward": jnp.where(kept, rewards, 0).sum() / kept.sum(),
         "imagined_steps": kept.sum().astype(rewards.dtype) / config.rollouts,
     }
@@ -230,7 +190,7 @@ def refresh(config: Config, state: State, data: Data, key: PRNGKeyArray) -> tupl
 class Draws(NamedTuple):
     """The random numbers of one update."""
 
-    rows: Int[Array, " imagined"]  # of the ring
+    rows: Int[Array, " imagined"]  # of what was imagined
     here: Float[Array, "batch action"]  # standard normal, for π(·|s) in the actor's loss
     there: Float[Array, "batch action"]  # and for a' in the target
 
@@ -251,7 +211,7 @@ def draw(config: Config, state: State, batch: Batch, key: PRNGKeyArray) -> Draws
 
 
 def mixed(config: Config, state: State, batch: Batch, rows: Int[Array, " imagined"]) -> Batch:
-    """The first of the batch's transitions, then those of the ring."""
+    """The first of the batch's transitions, then imagined ones."""
     real, (s, a) = real_rows(config), (batch.observations.shape[1], batch.actions.shape[1])
     imagined = state.imagined.rows[rows]
     return Batch(
@@ -326,35 +286,13 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     )
 
 
-def learn_dynamics(config: Config, fit: Fit, data: Data) -> Learned:
-    """Every network at its best, and which of them are the best."""
-    elites = jnp.argsort(fit.errors)[: config.elites].astype(jnp.int32)
-    return Learned(GaussianDynamics(fit.best, fit.shared, scaler_of(data)), elites)
-
-
-DYNAMICS = fitting_stage(
-    "dynamics",
-    settings=("models", "elites", "dynamics_hidden", "dynamics_learning_rate", "dynamics_decay", "dynamics_epochs"),
-    epochs=lambda config: config.dynamics_epochs,
-    members=lambda config: config.models,
-    learning_rate=lambda config: config.dynamics_learning_rate,
-    init=init_dynamics,
-    loss=dynamics_loss,
-    errors=dynamics_errors,
-    result=learn_dynamics,
-    absorb=lambda state, learned: state._replace(learned=learned),
-    counted=lambda config: config.elites,
-    bootstrap=True,
-)
-
-
 def uncertainty(
     config: Config,
     state: State,
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
-    """max_i ‖σ_i(s, a)‖: what λ charges for."""
+    """max_i ‖σ_i(s, a)‖."""
     return uncertainty_of(state.learned.dynamics(observations, actions)[1])
 
 

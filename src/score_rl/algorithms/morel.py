@@ -1,42 +1,39 @@
 r"""MOReL: model-based offline reinforcement learning (Kidambi et al., 2020).
 
-Two stages before training: K networks f_i(s, a) are fitted to s' - s (and small ones to the reward), and the policy
-clones the data's actions. What the networks disagree about is unknown, and the unknown is where everything ends:
+Two stages come before training (`morel_stages.py`). K networks f_i(s, a) are fitted to s' - s, and small ones to the
+reward. Then the policy clones the data's actions. What the networks disagree about is unknown:
 
     u(s, a) = max_{i,j} ‖f_i(s, a) - f_j(s, a)‖,    unknown where u(s, a) > max over the data of u / pessimism
-    pessimistic MDP: an unknown (s, a) is paid the halt reward on top and leads to HALT, an end worth 0 ever after
 
-One update is one iteration of natural policy gradient in that MDP: every network rolls the Gaussian policy out from
-the same starts of recorded episodes; with advantages A from GAE over a learned baseline, standardised,
+The policy learns in a pessimistic MDP. There an unknown (s, a) gets the halt reward on top and leads to HALT, an end
+that is worth 0. HALT takes effect at once, as in the paper. A rollout also ends by the task's rule.
+
+One update is one iteration of natural policy gradient in that MDP. Every network rolls the Gaussian policy out from the
+same starts of recorded episodes. The advantages A come from GAE over a learned baseline and are standardised:
 
     g = ∇ E[log π(a|s)·A],    (F + damping·1) x = g  by conjugate gradient,    θ ← θ + √(δ/|g·x|)·x
 
-where F is the Hessian of the mean KL divergence. A rollout also ends by the task's rule. HALT takes effect at once, as
-in the paper; the published code lets every rollout live for four steps, drops those that end before the fifth, and
-marks none as ended. Rewards are those of actions within ±1, as the published reward functions have it; these know the
-task, the networks here have it from the data. Velocities are scaled down before anything sees them, as in the published
-code: u is a distance between observations and would else be one of velocities alone.
+F is the Hessian of the mean KL divergence. Rewards are those of actions within ±1, as in the published reward
+functions. Velocities are scaled down before anything sees them, as in the published code. Otherwise u, a distance
+between observations, would be one between velocities alone. docs/algorithms.md lists the departures from that code.
 """
 
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes
-from score_rl.algorithms.model_fitting import Fit, fitting_stage
+from score_rl.algorithms.morel_stages import CLONING, DYNAMICS, Learned, ended, init_dynamics, init_policy, scaled
 from score_rl.algorithms.settings import config, require, setting
-from score_rl.envs import TASKS, terminates
-from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement, on_own
+from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement
 from score_rl.nets.natural_gradient import conjugate_gradient
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.repetition import loop_in_blocks
 
-ROWS_AT_ONCE = 4096  # when the whole data set is asked for its disagreement
 BASELINE_BATCH = 256  # published code
 STATE_BOUND = 100.0  # of predicted observations, against blowing up (published code)
 
@@ -106,17 +103,10 @@ class Config:
 
 
 class Policy(NamedTuple):
-    """N(μ(s), σ²), its σ the same in every state."""
+    """N(μ(s), σ²), with one σ for all states."""
 
     network: Perceptron
     log_std: Float[Array, " action"]
-
-
-class Learned(NamedTuple):
-    """What the first stage comes to."""
-
-    dynamics: ResidualDynamics
-    largest: Float[Array, ""]  # disagreement on the data
 
 
 class State(NamedTuple):
@@ -126,151 +116,6 @@ class State(NamedTuple):
     learned: Learned
     starts: Float[Array, "paths observation"]  # where the next iteration's rollouts begin
     step: Int[Array, ""]
-
-
-def scales(config: Config, width: int) -> Float[np.ndarray, " observation"]:
-    """What observations are multiplied with before anything sees them."""
-    factors = np.ones(width)
-    if config.task != "none":
-        factors[TASKS[config.task].positions - 1 :] = config.velocity_scale
-    return factors
-
-
-def scaled(config: Config, observations: Float[Array, "*batch observation"]) -> Float[Array, "*batch observation"]:
-    factors = jnp.asarray(scales(config, observations.shape[-1]), observations.dtype)
-    return observations * factors.reshape((1,) * (observations.ndim - 1) + factors.shape)
-
-
-def ended(config: Config, observations: Float[Array, "*batch observation"]) -> Bool[Array, "*batch"]:
-    """By the task's rule, from scaled observations."""
-    if config.task == "none":
-        return jnp.zeros(observations.shape[:-1], bool)
-    factors = jnp.asarray(scales(config, observations.shape[-1]), observations.dtype)
-    return jnp.asarray(
-        terminates(config.task, observations / factors.reshape((1,) * (observations.ndim - 1) + factors.shape))
-    )
-
-
-# -- the stages --------------------------------------------------------------------------------------------------------
-
-
-def init_dynamics(config: Config, shapes: Shapes, key: PRNGKeyArray) -> tuple[tuple[Perceptron, Perceptron], tuple[()]]:
-    """As PyTorch's layers start."""
-    dynamics_key, reward_key = jax.random.split(key)
-    width = shapes.observation + shapes.action
-    dynamics = Perceptron.init(dynamics_key, (width, *config.dynamics_hidden, shapes.observation), config.models)
-    reward = Perceptron.init(reward_key, (width + shapes.observation, *config.reward_hidden, 1), config.models)
-    return (dynamics, reward), ()
-
-
-def model_of(config: Config, networks: tuple[Perceptron, Perceptron], data: Data) -> ResidualDynamics:
-    """With the data's means and mean absolute deviations as units."""
-    inputs, outcomes = data.statistics
-    width = outcomes.mean.shape[0] - 1
-    factors = jnp.asarray(scales(config, width), inputs.mean.dtype)
-    on_inputs = jnp.concatenate([factors, jnp.ones(inputs.mean.shape[0] - width, factors.dtype)])
-    return ResidualDynamics(
-        *networks,
-        inputs=Scaler.absolute(inputs.mean * on_inputs, inputs.deviation * on_inputs),
-        changes=Scaler.absolute(outcomes.mean[1:] * factors, outcomes.deviation[1:] * factors),
-        rewards=Scaler.absolute(outcomes.mean[:1], outcomes.deviation[:1]),
-    )
-
-
-def dynamics_loss(
-    config: Config, parameters: tuple[tuple[Perceptron, Perceptron], tuple[()]], data: Data, batch: Batch
-) -> Float[Array, ""]:
-    """Squared errors of changes, in their units, and of rewards; the reward networks see predicted s'."""
-    model = model_of(config, parameters[0], data)
-    s, s2 = scaled(config, batch.observations), scaled(config, batch.next_observations)
-    outputs = on_own(model.networks, model.inputs(jnp.concatenate([s, batch.actions], axis=-1)))
-    changes = ((outputs - model.changes(s2 - s)) ** 2).mean(axis=(1, 2))
-    predicted = jax.lax.stop_gradient(s + model.changes.back(outputs))
-    rewards = ((model.rewards_of_each(s, batch.actions, predicted) - batch.rewards) ** 2).mean(axis=1)
-    return changes.sum() + rewards.sum()
-
-
-def dynamics_errors(
-    config: Config, parameters: tuple[tuple[Perceptron, Perceptron], tuple[()]], data: Data, batch: Batch
-) -> Float[Array, "members batch"]:
-    """Squared errors of changes, in their units."""
-    model, s = model_of(config, parameters[0], data), scaled(config, batch.observations)
-    predicted = model.next_of_all(s, batch.actions)
-    return (((predicted - scaled(config, batch.next_observations)[None]) / model.changes.scale[None, None]) ** 2).mean(
-        axis=-1
-    )
-
-
-def learn_dynamics(config: Config, fit: Fit, data: Data) -> Learned:
-    """The model, and how much its networks disagree on what they were fitted to."""
-    model = model_of(config, fit.best, data)
-
-    def most(chunk: Int[Array, ""], largest: Float[Array, ""]) -> Float[Array, ""]:
-        rows = jnp.minimum(chunk * ROWS_AT_ONCE + jnp.arange(ROWS_AT_ONCE), data.length - 1)
-        batch = data.take(rows)
-        found = disagreement(model.next_of_all(scaled(config, batch.observations), batch.actions))
-        return jnp.maximum(largest, found.max())
-
-    chunks = -(-data.length // ROWS_AT_ONCE)
-    largest = jax.lax.fori_loop(0, chunks, most, jnp.zeros((), model.changes.mean.dtype))
-    return Learned(model, largest)
-
-
-def init_policy(config: Config, shapes: Shapes, key: PRNGKeyArray) -> tuple[Perceptron, tuple[()]]:
-    """As PyTorch's layers start, the last a hundredth of that; an ensemble of one."""
-    network = Perceptron.init(key, (shapes.observation, *config.hidden, shapes.action), 1)
-    *weights, last_weight = network.weights
-    *biases, last_bias = network.biases
-    return Perceptron((*weights, 0.01 * last_weight), (*biases, 0.01 * last_bias)), ()
-
-
-def cloning_loss(
-    config: Config, parameters: tuple[Perceptron, tuple[()]], data: Data, batch: Batch
-) -> Float[Array, ""]:
-    means = on_own(parameters[0], scaled(config, batch.observations), jnp.tanh)
-    return ((means - batch.actions) ** 2).mean()
-
-
-def cloning_errors(
-    config: Config, parameters: tuple[Perceptron, tuple[()]], data: Data, batch: Batch
-) -> Float[Array, "members batch"]:
-    means = parameters[0].members(scaled(config, batch.observations), jnp.tanh)
-    return ((means - batch.actions[None]) ** 2).mean(axis=-1)
-
-
-def absorb_policy(state: State, network: Perceptron) -> State:
-    return state._replace(policy=state.policy._replace(network=network))
-
-
-DYNAMICS = fitting_stage(
-    "dynamics",
-    settings=(
-        "models", "dynamics_hidden", "reward_hidden", "dynamics_learning_rate", "dynamics_epochs",
-        "task", "velocity_scale",
-    ),
-    epochs=lambda config: config.dynamics_epochs,
-    members=lambda config: config.models,
-    learning_rate=lambda config: config.dynamics_learning_rate,
-    init=init_dynamics,
-    loss=dynamics_loss,
-    errors=dynamics_errors,
-    result=learn_dynamics,
-    absorb=lambda state, learned: state._replace(learned=learned),
-    counted=lambda config: config.models,
-)  # fmt: skip
-
-CLONING = fitting_stage(
-    "cloning",
-    settings=("hidden", "cloning_learning_rate", "cloning_epochs", "task", "velocity_scale"),
-    epochs=lambda config: config.cloning_epochs,
-    members=lambda config: 1,
-    learning_rate=lambda config: config.cloning_learning_rate,
-    init=init_policy,
-    loss=cloning_loss,
-    errors=cloning_errors,
-    result=lambda config, fit, data: jax.tree.map(lambda leaf: leaf[0], fit.best),
-    absorb=absorb_policy,
-)
 
 
 # -- the pessimistic MDP -----------------------------------------------------------------------------------------------
@@ -294,13 +139,14 @@ def roll_out(config: Config, state: State, noise: Float[Array, "time rows action
         s, going = carry
         a = state.policy.network(s, jnp.tanh) + jnp.exp(state.policy.log_std)[None] * noise
         a = jnp.clip(a, -config.action_bound, config.action_bound)
-        # Every network is asked about every rollout: its own answer moves the rollout, all of them say what is known.
+        # Every network predicts every rollout's next state. A rollout takes the one of its own network; all of them
+        # together say whether (s, a) is known.
         predicted = model.next_of_all(s, a)
         unknown = disagreement(predicted) > state.learned.largest / config.pessimism
         apart = (members, s.shape[0] // members)
         own = jnp.arange(members)
         s2 = predicted.reshape(members, *apart, -1)[own, own]
-        within = jnp.clip(a, -1, 1).reshape(*apart, -1)  # what an environment would make of it, and the data's range
+        within = jnp.clip(a, -1, 1).reshape(*apart, -1)  # as an environment clips them, and as the data has them
         rewards = model.rewards_of_each(s.reshape(*apart, -1), within, s2).reshape(-1)
         s2 = jnp.clip(s2.reshape(s.shape), -STATE_BOUND, STATE_BOUND)
         over = unknown | ended(config, s2)
@@ -314,7 +160,7 @@ def roll_out(config: Config, state: State, noise: Float[Array, "time rows action
 
 
 def features(observations: Float[Array, "time rows observation"]) -> Float[Array, "time rows features"]:
-    """What the baseline sees: the observation, and four powers of time."""
+    """The baseline's inputs: the observation, and four powers of time."""
     time = jnp.arange(observations.shape[0], dtype=observations.dtype)[:, None, None] / 1000
     powers = jnp.concatenate([time, time**2, time**3, time**4], axis=-1)
     shape = (*observations.shape[:2], 4)
@@ -334,7 +180,7 @@ def discounted(values: Float[Array, "time rows"], rate: Float[Array, ""] | float
 def advantages_of(
     config: Config, paths: Paths, baseline: Float[Array, "time rows"]
 ) -> tuple[Float[Array, "time rows"], Float[Array, "time rows"]]:
-    """Standardised advantages, and returns. What the horizon cuts off is worth what its last state is said to be."""
+    """Standardised advantages, and returns. The baseline of the last state stands for what the horizon cuts off."""
     following = jnp.concatenate([baseline[1:], baseline[-1:]]) * (1 - paths.ends)
     surprise = (paths.rewards + config.discount * following - baseline) * paths.valid
     advantages = discounted(surprise, config.discount * config.gae)
@@ -389,7 +235,7 @@ def fit_baseline(
     valid: Float[Array, " samples"],
     key: PRNGKeyArray,
 ) -> tuple[Perceptron, OptimiserState]:
-    """As many batches as cover the valid samples once, less one (published code), drawn with replacement."""
+    """One step for each batch. They are one fewer than cover the valid samples once (published code)."""
     order = jnp.cumsum(valid.astype(jnp.int32))
     number = order[-1]
 
@@ -406,7 +252,7 @@ def fit_baseline(
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
-    """One iteration: rollouts, a natural gradient step, then the baseline. The batch is not used."""
+    """One iteration: rollouts, a natural gradient step, then the baseline. `batch` is not used."""
     noise_key, baseline_key = jax.random.split(key)
     shape = (config.horizon, config.models * config.paths, state.policy.log_std.shape[0])
     paths = roll_out(config, state, jax.random.normal(noise_key, shape, state.starts.dtype))
@@ -428,7 +274,7 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
 
 
 def refresh(config: Config, state: State, data: Data, key: PRNGKeyArray) -> tuple[State, Metrics]:
-    """New starts, from the recorded episodes'."""
+    """New starts, drawn from those of recorded episodes."""
     return state._replace(starts=scaled(config, data.sample_starts(key, config.paths))), {}
 
 
