@@ -1,4 +1,4 @@
-"""Runs beside each other: which records are of one run, what tells two runs apart, and who is averaged with whom."""
+"""Which records are of one run, what tells two runs apart, and which runs are averaged."""
 
 import dataclasses
 import functools
@@ -42,44 +42,66 @@ _BESIDE_SETTINGS = {
 
 
 def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
-    """The same runs, their `settings` filled with whatever differs between runs that would else be averaged.
+    """The same runs. Their `settings` name all in which they differ from runs that would else be averaged with them.
 
-    A setting counts where it differs on one data set: the presets of different data sets do not. One that a record
-    does not name came later, and has its default there; where many differ, defaults go without saying. Runs that agree
-    in everything and even in their seed come from different folders and are kept apart by those.
+    - A setting counts where it differs on one data set: the presets of different data sets do not.
+    - A setting that a record does not name came later than the record, and has its default there.
+    - Where more than `FEW` settings differ, those at their default are left out.
+    - Runs that agree in everything, the seed included, are kept apart by their folders.
     """
     configs = [{**_usual(run.algorithm), **run.config} for run in results]
-    names: dict[str, list[str]] = {}
-    for algorithm, of_one in _places(results, lambda run: run.algorithm).items():
-        names[algorithm] = []
-        for mine in _collect(of_one, lambda place: results[place].dataset).values():
-            for name in dict.fromkeys(name for place in mine for name in configs[place]):
-                if name not in names[algorithm] and len({_key(configs[place].get(name)) for place in mine}) > 1:
-                    names[algorithm].append(name)
-    found = []
-    for run, config in zip(results, configs, strict=True):
-        usual = _usual(run.algorithm) if len(names[run.algorithm]) > FEW else {}
-        told = [name for name in names[run.algorithm] if name not in usual or _key(config[name]) != _key(usual[name])]
-        told = [name for name in told if not _goes_with_length(run, name, config[name])]
-        found.append({name: config.get(name) for name in told})
-    for (_, _), places in _places(results, lambda run: (run.algorithm, run.dataset)).items():
-        for name, value in _BESIDE_SETTINGS.items():
-            known = {place: told for place in places if (told := value(results[place])) is not None}
+    differing = _differing_settings(results, configs)
+    settings = [
+        {name: config.get(name) for name in _worth_naming(run, config, differing[run.algorithm])}
+        for run, config in zip(results, configs, strict=True)
+    ]
+    for numbers in _numbers_by(results, lambda run: (run.algorithm, run.dataset)).values():
+        for name, value_of in _BESIDE_SETTINGS.items():
+            known = {number: value for number in numbers if (value := value_of(results[number])) is not None}
             if len(set(known.values())) > 1:
-                for place, told in known.items():
-                    found[place][name] = told
-    settled = [dataclasses.replace(run, settings=mine) for run, mine in zip(results, found, strict=True)]
-    for places in _places(settled, _group_key).values():
-        if len({settled[place].seed for place in places}) < len(places):
-            labels = short_names([settled[place].folder for place in places])
-            for place in places:
-                run = settled[place]
-                settled[place] = dataclasses.replace(run, settings={**run.settings, "folder": labels[run.folder]})
-    return settled
+                for number, value in known.items():
+                    settings[number][name] = value
+    return _repetitions_apart(
+        [dataclasses.replace(run, settings=mine) for run, mine in zip(results, settings, strict=True)]
+    )
+
+
+def _differing_settings(results: Sequence[RunResult], configs: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """For each algorithm, the settings that differ between its runs on one data set."""
+    differing: dict[str, list[str]] = {run.algorithm: [] for run in results}
+    for (algorithm, _), numbers in _numbers_by(results, lambda run: (run.algorithm, run.dataset)).items():
+        names = differing[algorithm]
+        for name in dict.fromkeys(name for number in numbers for name in configs[number]):
+            if name not in names and len({_text(configs[number].get(name)) for number in numbers}) > 1:
+                names.append(name)
+    return differing
+
+
+def _worth_naming(run: RunResult, config: Mapping[str, Any], differing: Sequence[str]) -> list[str]:
+    """Those of the differing settings that a run's group is called by."""
+    usual = _usual(run.algorithm) if len(differing) > FEW else {}
+    return [
+        name
+        for name in differing
+        if (name not in usual or _text(config[name]) != _text(usual[name]))
+        and not _goes_with_length(run, name, config[name])
+    ]
+
+
+def _repetitions_apart(results: Sequence[RunResult]) -> list[RunResult]:
+    """The same runs; where one group has a seed twice, its folders are among its settings."""
+    apart = list(results)
+    for numbers in _numbers_by(results, _group_key).values():
+        if len({results[number].seed for number in numbers}) < len(numbers):
+            labels = short_names([results[number].folder for number in numbers])
+            for number in numbers:
+                run = results[number]
+                apart[number] = dataclasses.replace(run, settings={**run.settings, "folder": labels[run.folder]})
+    return apart
 
 
 def _goes_with_length(run: RunResult, name: str, value: Any) -> bool:
-    """Whether this is a schedule that is as much shorter than usual as the run is: its length says it."""
+    """Whether this is a schedule shortened by as much as the run is. The length of the run then says it already."""
     usual = _usual(run.algorithm).get(name)
     return name in _scheduled(run.algorithm) and usual is not None and value * SCHEDULED_FOR == usual * run.steps
 
@@ -107,16 +129,16 @@ def _scheduled(algorithm: str) -> frozenset[str]:
         return frozenset()
 
 
-def paper_cell(found: Group) -> Printed | None:
-    """What the paper prints for this group: nothing where it differs from others in a setting the paper did not run."""
-    return None if unusual(found.runs[0], found.settings) else printed(found.algorithm, found.dataset)
+def paper_cell(group: Group) -> Printed | None:
+    """What the paper prints for this group; None where the group has a setting that the paper did not run."""
+    return None if unusual(group.runs[0], group.settings) else printed(group.algorithm, group.dataset)
 
 
 def unusual(run: RunResult, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the settings that are not the authors', but for schedules."""
+    """Those of the settings, without schedules, that are not the authors'."""
     usual = {**_usual(run.algorithm), **preset(run.algorithm, run.dataset, run.task)}
     told = {name: value for name, value in settings.items() if name in usual and name not in _scheduled(run.algorithm)}
-    return {name: value for name, value in told.items() if _key(value) != _key(usual[name])}
+    return {name: value for name, value in told.items() if _text(value) != _text(usual[name])}
 
 
 def short_names(folders: Iterable[Path]) -> dict[Path, str]:
@@ -132,16 +154,16 @@ def short_names(folders: Iterable[Path]) -> dict[Path, str]:
 
 
 def distinct(results: Sequence[RunResult]) -> list[RunResult]:
-    """Each run once: one that several kept tables hold, or that was given with the experiment it came from.
+    """Each run once, though several stored results, or an experiment and a stored result, hold it.
 
-    The same run has the same name, settings and data in an experiment begun at the same second by the same code, and
-    every value that two records of it share is the same to the digits that are kept.
+    Two records are of the same run where name, settings, data, code and the second of its beginning are the same, and
+    so is every value that both have, to the digits that are stored.
     """
     found: dict[str, list[RunResult]] = {}
     for run in results:
         what = [run.algorithm, run.dataset, run.name, run.seed, run.steps, run.created, run.provenance.get("code")]
         facts = [run.config, run.data.get("checksum"), run.status]
-        same = found.setdefault(_key([*what, *facts]), [])
+        same = found.setdefault(_text([*what, *facts]), [])
         if run.created is None or not any(_agree(run, other) for other in same):
             same.append(run)
     kept = {id(run) for same in found.values() for run in same}
@@ -174,7 +196,7 @@ def by_method(groups: Sequence[Group]) -> dict[str, list[Group]]:
 
 
 def _group_key(run: RunResult) -> tuple[str, ...]:
-    return (run.algorithm, run.dataset, *(f"{name}={_key(value)}" for name, value in run.settings.items()))
+    return (run.algorithm, run.dataset, *(f"{name}={_text(value)}" for name, value in run.settings.items()))
 
 
 def _collect(items: Iterable[Any], key: Any) -> dict[Any, list[Any]]:
@@ -184,9 +206,11 @@ def _collect(items: Iterable[Any], key: Any) -> dict[Any, list[Any]]:
     return collected
 
 
-def _places(items: Sequence[Any], key: Any) -> dict[Any, list[int]]:
-    return _collect(range(len(items)), lambda place: key(items[place]))
+def _numbers_by(items: Sequence[Any], key: Any) -> dict[Any, list[int]]:
+    """The items' numbers in the sequence, by the key of each."""
+    return _collect(range(len(items)), lambda number: key(items[number]))
 
 
-def _key(value: Any) -> str:
+def _text(value: Any) -> str:
+    """A value in a form that can be compared, whatever it is."""
     return json.dumps(value, sort_keys=True, default=str)

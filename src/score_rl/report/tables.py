@@ -6,7 +6,8 @@ Only runs that finished count. A cell says how many of how many seeds it holds, 
 import csv
 import dataclasses
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from score_rl.report.published import (
 from score_rl.report.results import SCORE, Group, method_label
 from score_rl.report.statistics import Estimate, agreement, mean_over_seeds
 
+Key = TypeVar("Key")
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -96,52 +98,101 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
     """The table of these groups' last policies. Best is the highest mean of a row, as it is printed."""
     datasets = in_order(dict.fromkeys(group.dataset for group in groups))
     methods = list(dict.fromkeys(group.method for group in groups))
-    algorithms = {group.method: group.algorithm for group in groups}
-    cells: dict[tuple[str, str], Cell] = {}
-    unfinished, paper = {}, {}
-    beside: set[tuple[str, str]] = set()
-    for group in groups:
-        key = (group.dataset, group.method)
-        values = group.final(metric)
-        if len(values):
-            cells[key] = Cell(
-                float(values.mean()), float(values.std()), mean_over_seeds(values), len(values), len(group.runs),
-                data=group.runs[0].dataset, updates=group.runs[0].steps, several=len(values) > 1,
-            )  # fmt: skip
-        else:
-            unfinished[key] = len(group.runs)
-        cell = paper_cell(group) if metric == SCORE else None
-        if cell is not None and (group.dataset, group.algorithm) not in beside:  # once, whatever it stands beside
-            beside.add((group.dataset, group.algorithm))
-            paper[key] = cell
-            if key in cells:
-                cells[key] = dataclasses.replace(cells[key], agrees=agreement(values.tolist(), *cell, SEEDS))
-    overall = {}
-    for method in methods:
-        mine = [cells[dataset, method] for dataset in datasets if (dataset, method) in cells]
-        if len(mine) == len(datasets) > 1:
-            overall[method] = Cell(  # as the paper's: the mean of the means ± the mean of the deviations
-                float(np.mean([cell.mean for cell in mine])), float(np.mean([cell.std for cell in mine])), None,
-                sum(cell.seeds for cell in mine), sum(cell.asked for cell in mine),
-                several=any(cell.several for cell in mine),
-            )  # fmt: skip
+    paper = _paper_cells(groups) if metric == SCORE else {}
+    cells = _cells(groups, metric, paper)
+    overall = _overall(cells, datasets, methods)
     if len(methods) > 1:
         for dataset in datasets:
             cells |= _mark_best({key: cell for key, cell in cells.items() if key[0] == dataset})
         overall = _mark_best(overall)
-    paper_overall = {}
-    if metric == SCORE and len({key[0] for key in paper}) == len(paper_datasets()):
-        for method in methods:
-            called = paper_method(algorithms[method])
-            if called is not None and any(beside == method for _, beside in paper):
-                paper_overall[method] = paper_table()[OVERALL, called]
-    titles = {group.method: method_label(group.algorithm, group.settings) for group in groups}
-    return ScoreTable(metric, datasets, methods, cells, unfinished, overall, paper, paper_overall, titles)
+    return ScoreTable(
+        metric,
+        datasets,
+        methods,
+        cells,
+        {_key(group): len(group.runs) for group in groups if _key(group) not in cells},
+        overall,
+        paper,
+        _paper_overall(groups, methods, paper),
+        {group.method: method_label(group.algorithm, group.settings) for group in groups},
+    )
 
 
-def _mark_best(cells: dict) -> dict:
+def _key(group: Group) -> tuple[str, str]:
+    return group.dataset, group.method
+
+
+def _paper_cells(groups: Sequence[Group]) -> dict[tuple[str, str], Printed]:
+    """What the paper prints, once for each algorithm and data set, whatever groups there are of it."""
+    cells: dict[tuple[str, str], Printed] = {}
+    shown: set[tuple[str, str]] = set()
+    for group in groups:
+        printed = paper_cell(group)
+        if printed is not None and (group.dataset, group.algorithm) not in shown:
+            shown.add((group.dataset, group.algorithm))
+            cells[_key(group)] = printed
+    return cells
+
+
+def _cells(
+    groups: Sequence[Group], metric: str, paper: Mapping[tuple[str, str], Printed]
+) -> dict[tuple[str, str], Cell]:
+    """What each group reached, where a run of it finished with this metric."""
+    cells = {}
+    for group in groups:
+        key, values, first = _key(group), group.final(metric), group.runs[0]
+        if not len(values):
+            continue
+        cells[key] = Cell(
+            mean=float(values.mean()),
+            std=float(values.std()),
+            interval=mean_over_seeds(values),
+            seeds=len(values),
+            asked=len(group.runs),
+            data=first.dataset,
+            updates=first.steps,
+            several=len(values) > 1,
+            agrees=agreement(values.tolist(), *paper[key], SEEDS) if key in paper else "",
+        )
+    return cells
+
+
+def _overall(cells: Mapping[tuple[str, str], Cell], datasets: Sequence[str], methods: Sequence[str]) -> dict[str, Cell]:
+    """As in the paper: the mean of the means ± the mean of the deviations, of methods that finished everywhere."""
+    overall = {}
+    for method in methods:
+        mine = [cells[dataset, method] for dataset in datasets if (dataset, method) in cells]
+        if len(mine) == len(datasets) > 1:
+            overall[method] = Cell(
+                mean=float(np.mean([cell.mean for cell in mine])),
+                std=float(np.mean([cell.std for cell in mine])),
+                interval=None,
+                seeds=sum(cell.seeds for cell in mine),
+                asked=sum(cell.asked for cell in mine),
+                several=any(cell.several for cell in mine),
+            )
+    return overall
+
+
+def _paper_overall(
+    groups: Sequence[Group], methods: Sequence[str], paper: Mapping[tuple[str, str], Printed]
+) -> dict[str, Printed]:
+    """The paper's overall row, where the table has all of its data sets."""
+    if len({dataset for dataset, _ in paper}) != len(paper_datasets()):
+        return {}
+    algorithms = {group.method: group.algorithm for group in groups}
+    overall = {}
+    for method in methods:
+        called = paper_method(algorithms[method])
+        if called is not None and any(shown == method for _, shown in paper):
+            overall[method] = paper_table()[OVERALL, called]
+    return overall
+
+
+def _mark_best(cells: Mapping[Key, Cell]) -> dict[Key, Cell]:
+    """The same cells, the highest of them marked; one alone is not."""
     if len(cells) < 2:
-        return cells
+        return dict(cells)
     highest = max(round(cell.mean, 1) for cell in cells.values())
     return {
         key: dataclasses.replace(cell, best=True) if round(cell.mean, 1) == highest else cell
