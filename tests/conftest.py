@@ -13,8 +13,12 @@ os.environ.setdefault(
 
 import jax
 import pytest
+from hypothesis import settings
 
 from score_rl.run.compiled_programs import keep_compiled_programs
+
+settings.register_profile("any machine", deadline=None)  # a busy machine is not a failure
+settings.load_profile("any machine")
 
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")
@@ -23,7 +27,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 @pytest.fixture(autouse=True)
 def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch):
     """What tests train is float32 unless they ask, also where the processor multiplies bfloat16."""
-    monkeypatch.setattr("score_rl.run.launch.bfloat16_units", lambda: None)
+    monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

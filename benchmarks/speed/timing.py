@@ -21,7 +21,7 @@ from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import StageProgram
 from score_rl.envs import available_cores
 from score_rl.run.expansion import expand_runs
-from score_rl.run.launch import choose_precision
+from score_rl.run.precision import choose_precision
 from score_rl.store.provenance import provenance
 from score_rl.store.request import ExperimentSpec
 

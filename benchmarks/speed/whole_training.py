@@ -11,18 +11,23 @@ from typing import Any
 
 import jax
 import numpy as np
-from rich.console import Console
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.catalogue import load_dataset
 from score_rl.engine.runs import Run, group_fleets
 from score_rl.errors import Stopped
+from score_rl.run.checkpoint_writer import FleetCheckpoint
+from score_rl.run.context import TrainingContext
 from score_rl.run.expansion import expand_runs
-from score_rl.run.launch import choose_precision
-from score_rl.run.training import FleetTrainer, Piece, StopRequest
+from score_rl.run.messages import Announcer
+from score_rl.run.precision import choose_precision
+from score_rl.run.schedule import Schedule
+from score_rl.run.signals import StopRequest
+from score_rl.run.status import StatusKeeper
+from score_rl.run.training import FleetTrainer, StartedCall, Workers
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsWriter, Row
-from score_rl.store.records import ExperimentRecord, StatusRecord
+from score_rl.store.records import ExperimentRecord
 from score_rl.store.request import ExperimentSpec, default_log_every
 
 from .arguments import Arguments, say
@@ -34,20 +39,22 @@ EPISODES = 10
 class TimedTrainer(FleetTrainer):
     """Notes how long it trains, and how long until the last judgement is stored as well."""
 
-    began, training_seconds, seconds = 0.0, 0.0, 0.0
+    began, training_seconds, seconds, updates = 0.0, 0.0, 0.0, 0
 
-    def _loop(self, step: int, state: Any, begun: tuple[Piece, ...]) -> None:
-        jax.block_until_ready(state)
+    def _follow(self, schedule: Schedule, start: FleetCheckpoint, workers: Workers) -> None:
+        jax.block_until_ready(start.state)
         self.began = time.perf_counter()
         try:
-            super()._loop(step, state, begun)
+            super()._follow(schedule, start, workers)
         finally:
             self.seconds = time.perf_counter() - self.began
 
-    def _drain(self) -> None:
-        if not self.training_seconds and self.progress.done >= self.spec.steps:
+    def _save(self, checkpoint: FleetCheckpoint, started: StartedCall, workers: Workers) -> None:
+        self.updates = checkpoint.step
+        if started.call.ends_training:
+            self._wait_for(started, workers)
             self.training_seconds = time.perf_counter() - self.began
-        super()._drain()
+        super()._save(checkpoint, started, workers)
 
 
 def score_runs(
@@ -75,8 +82,8 @@ def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: 
     writer = MetricsWriter(folder.path)
     timer = threading.Timer(stop_after or 0.0, lambda: setattr(stop, "asked", True))
     try:
-        status = StatusRecord()
-        trainer = TimedTrainer(number, fleet, spec, folder, writer, status, Console(stderr=True), stop, quiet=True)
+        announcer, status = Announcer(quiet=True), StatusKeeper(folder)
+        trainer = TimedTrainer(number, fleet, TrainingContext(spec, folder, writer, status, announcer, stop))
         trainer.program.compile(spec.log_every)
         policies = jax.device_get(trainer.program.policies(trainer.program.init()))
         writer.write([Row(fleet[0].id, 0, "speed/warm", 0.0)])  # imports what writing needs
@@ -87,10 +94,9 @@ def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: 
             timer.start()
         with contextlib.suppress(Stopped):
             trainer.train()
-        done = trainer.progress.done
         judged = sum(row.name == "evaluation/return" for row in folder.metrics())
         times = {"training_seconds": trainer.training_seconds or trainer.seconds, "seconds": trainer.seconds}
-        return {"runs": len(fleet), "updates": done, **times, "judged": judged}
+        return {"runs": len(fleet), "updates": trainer.updates, **times, "judged": judged}
     finally:
         timer.cancel()
         writer.close()

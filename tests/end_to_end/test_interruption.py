@@ -10,7 +10,7 @@ import pytest
 import score_rl
 from score_rl.errors import Stopped
 from score_rl.report.grouping import gather
-from score_rl.run import training
+from score_rl.run import launch
 from score_rl.store.checkpoints import checkpoints
 from score_rl.store.lock import FILE
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
@@ -98,11 +98,11 @@ def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path, monkeyp
         out=tmp_path / "out", quiet=True, tensorboard=False,
     )  # fmt: skip
 
-    class Impatient(training.StopRequest):
+    class Impatient(launch.StopRequest):
         asked = property(lambda self: True, lambda self, value: None)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "StopRequest", Impatient)
+        patch.setattr(launch, "StopRequest", Impatient)
         with pytest.raises(Stopped):
             score_rl.resume(tmp_path / "out", steps=60, quiet=True, tensorboard=False)
     (run,) = gather([tmp_path / "out"])

@@ -120,7 +120,7 @@ def test_begun_in_the_same_second_they_have_folders_of_their_own(tmp_path, monke
     monkeypatch.setattr(launch, "datetime", Stopped)
     names = []
     for _ in range(3):
-        path = launch._default_out(spec)
+        path = launch.default_folder(spec)
         path.mkdir(parents=True)
         names.append(path.name)
     assert names == [f"score-hopper-medium-20240506-070809{end}" for end in ("", "-2", "-3")]

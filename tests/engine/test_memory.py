@@ -20,7 +20,7 @@ from score_rl.engine.memory import (
 )
 from score_rl.engine.program import FleetProgram
 from score_rl.errors import InputError, Stopped
-from score_rl.run import training
+from score_rl.run import launch
 from score_rl.run.expansion import expand_runs
 from score_rl.store.request import ExperimentSpec
 from tests.run.conftest import recording
@@ -113,13 +113,13 @@ def test_results_do_not_depend_on_the_split_and_resume_keeps_it(tmp_path, monkey
     assert {run.record.fleet for run in whole} == {0}
     limit = limit_for(2)
 
-    class Impatient(training.StopRequest):
+    class Impatient(launch.StopRequest):
         """Stops in the second fleet."""
 
         asked = property(lambda self: len(list((tmp_path / "parts").glob("fleet-1/*"))) > 0, lambda self, value: None)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "StopRequest", Impatient)
+        patch.setattr(launch, "StopRequest", Impatient)
         with pytest.raises(Stopped):
             score_rl.train(
                 "replica:hopper-medium", out=tmp_path / "parts", memory_limit=limit, checkpoint_minutes=0, **OPTIONS

@@ -13,7 +13,7 @@ from score_rl.engine.compilation import BFLOAT16_UNITS
 from score_rl.errors import InputError
 from score_rl.nets.kernels.choice import kernel_memory
 from score_rl.nets.kernels.padded import FORM_FOR_UNITS
-from score_rl.run.launch import choose_precision
+from score_rl.run.precision import choose_precision
 
 SMALL = {"hidden": (32, 32), "batch_size": 16, "critics": 2}
 
@@ -36,7 +36,7 @@ def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path):
 @pytest.mark.parametrize("units", BFLOAT16_UNITS)
 def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, monkeypatch):
     assert choose_precision(get_algorithm("score"), "auto") == "float32"
-    monkeypatch.setattr("score_rl.run.launch.bfloat16_units", lambda: units)
+    monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: units)
     chosen = {name: choose_precision(get_algorithm(name), "auto") for name in ("score", "cql", "morel", "rebrac")}
     assert chosen == {"score": "bfloat16", "cql": "bfloat16", "morel": "float32", "rebrac": "float32"}
     assert choose_precision(get_algorithm("score"), "float32") == "float32"
@@ -51,7 +51,7 @@ def test_where_it_was_measured_to_be_faster_is_known_by_the_names_of_such_cpus()
 def test_a_gpu_is_trained_in_bfloat16_where_it_has_kernels(capability, monkeypatch):
     device = SimpleNamespace(platform="gpu", compute_capability=capability)
     monkeypatch.setattr("jax.local_devices", lambda: [device])
-    monkeypatch.setattr("score_rl.run.launch.bfloat16_units", lambda: None)
+    monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: None)
     chosen = "bfloat16" if kernel_memory(cast("jax.Device", device)) else "float32"
     assert chosen == ("bfloat16" if capability == "9.0" else "float32")
     assert choose_precision(get_algorithm("score"), "auto") == chosen

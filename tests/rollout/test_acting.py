@@ -1,7 +1,6 @@
 """Where policies act: beside training on the CPU, or on the training device while training waits."""
 
 import os
-import time
 
 import jax
 import numpy as np
@@ -123,21 +122,3 @@ def test_a_user_is_told_why_threads_judge(tmp_path, monkeypatch, capfd):
         transitions=2_000, config={"hidden": (32, 32), "vae_hidden": (32, 32), "batch_size": 32}, out=tmp_path / "out",
     )  # fmt: skip
     assert "BEAR's policies are judged by threads" in " ".join(capfd.readouterr().err.split())
-
-
-@pytest.mark.parametrize(("slow", "told"), [(True, True), (False, False)])
-def test_a_user_is_told_that_training_waits_for_evaluation(slow, told, tmp_path, monkeypatch, capfd):
-    class Slow(FleetActor):
-        def judge(self, policies, step, alive):
-            time.sleep(0.3 if slow else 0)
-            return []
-
-    monkeypatch.setattr(training, "FleetActor", Slow)
-    monkeypatch.setattr(training, "WORTH_SAYING", 0.2)
-    score_rl.train(
-        "replica:hopper-medium", steps=12, eval_every=2, log_every=2, transitions=2_000,
-        config={"hidden": (32, 32), "batch_size": 32}, out=tmp_path / "out",
-    )  # fmt: skip
-    said = " ".join(capfd.readouterr().err.split())
-    assert said.count("Training waits for evaluation") == told
-    assert not told or "eval_every`, now 2)" in said

@@ -11,6 +11,7 @@ from score_rl.engine import effort, program
 from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
 from score_rl.errors import Stopped
 from score_rl.run.expansion import expand_runs
+from score_rl.run.progress import TrainingProgress
 from score_rl.run.training import FleetTrainer
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 from score_rl.store.request import ExperimentSpec
@@ -85,8 +86,8 @@ def in_pieces_of(monkeypatch, updates):
 
 def test_pieces_change_nothing(whole, tmp_path, monkeypatch):
     shown = []
-    wait = FleetTrainer._wait_for
-    monkeypatch.setattr(FleetTrainer, "_wait_for", lambda self, w: (wait(self, w), shown.append(self.progress.done)))
+    advance = TrainingProgress.advance
+    monkeypatch.setattr(TrainingProgress, "advance", lambda self, done: (shown.append(done), advance(self, done)))
     in_pieces_of(monkeypatch, 10)
     assert_same(whole, score_rl.train("replica:hopper-medium", out=tmp_path / "pieces", **OPTIONS))
     assert sorted(set(shown)) == [10, 20, 30, 40, 50, 60], "progress is shown after each"
@@ -99,9 +100,9 @@ def test_a_stop_within_a_window_loses_nothing(whole, tmp_path, monkeypatch, at, 
     undisturbed = score_rl.train("replica:hopper-medium", out=tmp_path / "pieces", **OPTIONS)
     wait = FleetTrainer._wait_for
 
-    def stopping(self, window):
-        wait(self, window)
-        self.stop.asked |= window.step == at
+    def stopping(self, started, workers):
+        wait(self, started, workers)
+        self.context.stop.asked |= started.call.end == at
 
     with monkeypatch.context() as patched:
         patched.setattr(FleetTrainer, "_wait_for", stopping)

@@ -44,12 +44,12 @@ def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording):
 @pytest.mark.parametrize(
     ("q", "words"), [(144.0, "100 at most"), (-443.0, "0 at least"), (129.0, None), (60.0, None), (-150.0, None)]
 )
-def test_what_is_doubted(q, words):
-    doubt = ValueRange(0.0, 100.0, 200.0).doubt(q)
-    assert (doubt is None) == (words is None)
-    assert words is None or words in doubt
+def test_what_is_warned_of(q, words):
+    warning = ValueRange(0.0, 100.0, 200.0).warning(q)
+    assert (warning is None) == (words is None)
+    assert words is None or words in warning
 
 
 def test_an_entropy_bonus_is_allowed_for():
-    assert ValueRange(0.0, 100.0, 200.0).doubt(300.0) is not None
-    assert ValueRange(0.0, 100.0, 200.0).doubt(300.0, temperature=1.0) is None
+    assert ValueRange(0.0, 100.0, 200.0).warning(300.0) is not None
+    assert ValueRange(0.0, 100.0, 200.0).warning(300.0, temperature=1.0) is None

@@ -5,19 +5,22 @@ import io
 from rich.console import Console
 
 from score_rl.run import progress
+from score_rl.run.messages import Announcer
 
 
 def test_a_line_says_where_an_epoch_stands(monkeypatch):
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     told = io.StringIO()
-    with progress.TrainingProgress(Console(file=told, width=200), "model", 1_000, 1.25, 1, unit="epochs") as shown:
+    with progress.TrainingProgress(
+        Announcer(Console(file=told, width=200)), "model", 1_000, 1.25, unit="epochs"
+    ) as shown:
         shown.start -= 10
-        shown.say({"update": "300 of 400"})
+        shown.show({"update": "300 of 400"})
         shown.advance(1.75)
-        shown.say({"loss": "0.5"})
-        shown.say({"update": ""})
+        shown.show({"loss": "0.5"})
+        shown.show({"update": ""})
         shown.advance(2)
-        shown.say({"update": "100 of 400"})
+        shown.show({"update": "100 of 400"})
     lines = told.getvalue().splitlines()
     assert lines[1].startswith("model: 1 of 1,000 epochs, 0.05 epochs/s, 5 h")
     assert lines[1].endswith("min left, update 300 of 400")

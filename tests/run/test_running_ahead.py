@@ -24,18 +24,18 @@ def undisturbed(tmp_path):
 @pytest.fixture
 def ahead(monkeypatch):
     """As on an accelerator. The windows that were begun, and those that were dealt with, in their order."""
-    monkeypatch.setattr(FleetTrainer, "runs_ahead", True)
     order = []
-    advance, deal_with = FleetTrainer.__init__, FleetTrainer._deal_with
+    make, deal_with = FleetTrainer.__init__, FleetTrainer._deal_with
 
-    def watched(self, *arguments, **options):
-        advance(self, *arguments, **options)
+    def watched(self, *arguments):
+        make(self, *arguments)
+        self.starts_ahead = True
         real = self.program.advance
         self.program.advance = lambda state, step, length: (order.append(("begun", step)), real(state, step, length))[1]
 
-    def dealt(self, window):
-        order.append(("dealt", window.step))
-        deal_with(self, window)
+    def dealt(self, started, workers):
+        order.append(("dealt", started.call.end))
+        deal_with(self, started, workers)
 
     monkeypatch.setattr(FleetTrainer, "__init__", watched)
     monkeypatch.setattr(FleetTrainer, "_deal_with", dealt)
@@ -54,10 +54,10 @@ def test_the_same_is_measured(undisturbed, ahead, tmp_path):
 def test_stopped_in_between_and_gone_on_with(undisturbed, ahead, tmp_path, monkeypatch, at):
     deal_with = FleetTrainer._deal_with
 
-    def stopping(self, window):
-        deal_with(self, window)
-        if window.step == at:
-            self.stop.asked = True
+    def stopping(self, started, workers):
+        deal_with(self, started, workers)
+        if started.call.end == at:
+            self.context.stop.asked = True
 
     with monkeypatch.context() as patched:
         patched.setattr(FleetTrainer, "_deal_with", stopping)

@@ -23,8 +23,9 @@ from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.engine.stage_program import StageProgram
 from score_rl.errors import InputError, Stopped
-from score_rl.run import stages
+from score_rl.run import stage_cache
 from score_rl.run.progress import TrainingProgress
+from score_rl.run.stages import StageTrainer
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 from tests.run.conftest import recording
 
@@ -219,7 +220,8 @@ def test_stages_and_refreshes_are_sharded_over_devices():
         print("equal")
         """
     )
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": "."}
+    path = os.pathsep.join([".", os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=500)
     assert done.stdout.strip() == "equal", done.stderr
 
@@ -302,7 +304,7 @@ def test_more_work_smaller_pieces(monkeypatch):
 @pytest.fixture
 def train(tmp_path, monkeypatch):
     """A small experiment with two runs; stages are kept in a folder of this test's own."""
-    monkeypatch.setattr(stages, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(stage_cache, "cache_folder", lambda: tmp_path / "cache")
 
     def call(name, seeds=(0, 1), **settings):
         return score_rl.train(
@@ -362,21 +364,21 @@ def test_an_interrupted_stage_goes_on_to_the_same_bits(train, tmp_path, monkeypa
     undisturbed = train("undisturbed")
     for path in (tmp_path / "cache").rglob("*.safetensors"):
         path.unlink()
-    write = stages.FleetStages._write
+    store = StageTrainer._store_metrics
 
-    def interrupt(self, stage, epoch, *rest):
-        write(self, stage, epoch, *rest)
+    def interrupt(self, epoch, *rest):
+        store(self, epoch, *rest)
         if epoch == 3:
-            self.stop.asked = True
+            self.context.stop.asked = True
             if how == "killed":  # after the rows of epoch 3 were written, before its checkpoint
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(stages.FleetStages, "_write", interrupt)
+    monkeypatch.setattr(StageTrainer, "_store_metrics", interrupt)
     with pytest.raises(Stopped if how == "asked" else KeyboardInterrupt):
         train("interrupted")
     kept = checkpoints(tmp_path / "interrupted" / "fleet-0" / "stage-dynamics")
     assert kept[0].stem == f"step-{3 if how == 'asked' else 2:010d}"
-    monkeypatch.setattr(stages.FleetStages, "_write", write)
+    monkeypatch.setattr(StageTrainer, "_store_metrics", store)
     resumed = score_rl.resume(tmp_path / "interrupted", tensorboard=False)
     same(undisturbed, resumed)
     assert measured(undisturbed) == measured(resumed)
@@ -403,20 +405,20 @@ def test_a_stop_within_an_epoch_loses_nothing(train, tmp_path, monkeypatch, how,
     undisturbed = train("undisturbed")
     for path in set((tmp_path / "cache").rglob("*.safetensors")) - kept:
         path.unlink()
-    shown, part, advance = [], stages.FleetStages._part, TrainingProgress.advance
+    shown, within, advance = [], StageTrainer._advance_within_epoch, TrainingProgress.advance
 
-    def interrupt(self, program, epoch, *rest):
-        state, cut, metrics = part(self, program, epoch, *rest)
-        if cut is not None and (epoch, cut.done) == (2, 100):
-            self.stop.asked = True
+    def interrupt(self, position):
+        metrics = within(self, position)
+        if position.open_epoch is not None and (position.epoch, position.open_epoch.done) == (2, 100):
+            self.context.stop.asked = True
             if how == "killed":
                 raise KeyboardInterrupt
-        return state, cut, metrics
+        return metrics
 
     with monkeypatch.context() as patched:
         patched.setattr(StageProgram, "updates_per_call", 50)
         patched.setattr(TrainingProgress, "advance", lambda self, done: (shown.append(done), advance(self, done)))
-        patched.setattr(stages.FleetStages, "_part", interrupt)
+        patched.setattr(StageTrainer, "_advance_within_epoch", interrupt)
         message = "stopped at update 100 of 185 in epoch 3 of the stage 'dynamics' with a checkpoint"
         with pytest.raises(Stopped if how == "asked" else KeyboardInterrupt) as raised:
             train("interrupted")

@@ -6,7 +6,7 @@ import pytest
 
 import score_rl
 from score_rl.errors import InputError
-from score_rl.run import training
+from score_rl.run import checkpoint_writer
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 
 WINDOWS = 30
@@ -21,14 +21,14 @@ def train(out):
 
 def test_a_slow_disk(tmp_path, monkeypatch):
     train(tmp_path / "quick")
-    written, save = [], training.save_checkpoint
+    written, save = [], checkpoint_writer.save_checkpoint
 
     def slow(folder, step, arrays, about):
         time.sleep(0.1)
         written.append(step)
         return save(folder, step, arrays, about)
 
-    monkeypatch.setattr(training, "save_checkpoint", slow)
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", slow)
     train(tmp_path / "slow")
     assert 1 <= len(written) < WINDOWS
     assert written == sorted(written)
@@ -39,7 +39,7 @@ def test_a_slow_disk(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_fills_up(tmp_path, monkeypatch):
-    written, save = [], training.save_checkpoint
+    written, save = [], checkpoint_writer.save_checkpoint
 
     def full(folder, step, arrays, about):
         if written:
@@ -47,7 +47,7 @@ def test_a_disk_that_fills_up(tmp_path, monkeypatch):
         written.append(step)
         return save(folder, step, arrays, about)
 
-    monkeypatch.setattr(training, "save_checkpoint", full)
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", full)
     with pytest.raises(InputError, match="no space left"):
         train(tmp_path)
     assert load_checkpoint(checkpoints(tmp_path / "fleet-0")[0])[0] == written[0]

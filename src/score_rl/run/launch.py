@@ -1,38 +1,33 @@
-"""From what is asked to what is trained: a new experiment, or one that goes on."""
+"""From what is asked to what is trained: a new experiment, or one that goes on.
 
-import contextlib
-import dataclasses
+request -> data -> runs -> fleets -> folder -> training
+"""
+
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import closing
+from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import jax
-from rich.console import Console
-
-from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.algorithms.settings import make_config
-from score_rl.engine.compilation import bfloat16_units
-from score_rl.engine.memory import as_size, device_limit, split_fleet
-from score_rl.engine.runs import Run, group_fleets
-from score_rl.errors import InputError, Stopped, as_read, refuse_unwritable
-from score_rl.nets.kernels.choice import kernel_memory
-from score_rl.nets.precision import PRECISIONS, Precision
+from score_rl.data.dataset import Dataset
+from score_rl.engine.runs import Run
+from score_rl.errors import InputError, refuse_unwritable
 from score_rl.run.compiled_programs import keep_compiled_programs
-from score_rl.run.expansion import expand_runs, run_record
+from score_rl.run.context import TrainingContext
+from score_rl.run.expansion import common_cycle, expand_runs, run_record, values_of
 from score_rl.run.experiment import Experiment
-from score_rl.run.sources import (
-    dataset_names,
-    dataset_record,
-    found_again,
-    load_datasets,
-    say_doubts,
-    say_presets,
-    say_schedules,
-)
+from score_rl.run.extension import longer_request, store_longer_request
+from score_rl.run.fleets import form_fleets, stored_fleets
+from score_rl.run.messages import Announcer
+from score_rl.run.notes import tell_data_warnings, tell_presets, tell_schedules
+from score_rl.run.precision import choose_precision
+from score_rl.run.signals import StopRequest
+from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets, source_names
+from score_rl.run.status import StatusKeeper
+from score_rl.run.training import FleetTrainer
 from score_rl.store.folder import Folder
 from score_rl.store.lock import held
 from score_rl.store.metrics import MetricsWriter
@@ -77,22 +72,20 @@ def train(
 
     >>> experiment = score_rl.train("replica:hopper-medium", variants=[{}, {"beta": 0.0}, {"bc_weight": 0.0}])
     """
-    chosen = get_algorithm(algorithm)
-    settings = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in (config or {}).items()}
-    listed = tuple(dict(variant) for variant in variants) if variants is not None else ({},)
-    turns = math.lcm(*(_turns(chosen, settings | {n: (v,) for n, v in variant.items()}) for variant in listed))
+    chosen, settings = get_algorithm(algorithm), values_of(config or {})
+    listed = ({},) if variants is None else tuple(map(dict, variants))
+    cycle = common_cycle(chosen, settings, listed)
     check_counts(steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, log_every=log_every)
-    if eval_every is None:
-        eval_every = default_eval_every(steps, log_every, turns)
+    eval_every = default_eval_every(steps, log_every, cycle) if eval_every is None else eval_every
     spec = ExperimentSpec(
         algorithm=algorithm,
-        datasets=dataset_names(dataset),
+        datasets=source_names(dataset),
         seeds=(seeds,) if isinstance(seeds, int) else tuple(seeds),
         settings=settings,
         steps=steps,
         eval_every=eval_every,
         eval_episodes=eval_episodes,
-        log_every=log_every if log_every is not None else default_log_every(steps, eval_every, turns),
+        log_every=default_log_every(steps, eval_every, cycle) if log_every is None else log_every,
         transitions=transitions,
         data_seed=data_seed,
         environment=environment,
@@ -102,32 +95,9 @@ def train(
         checkpoint_minutes=checkpoint_minutes,
         variants=listed,
     )
-    spec.check(turns)
-    if memory_limit is not None and not 0 < memory_limit < math.inf:
-        raise InputError(f"`memory_limit` is {memory_limit}; it must be a number of GiB, more than 0.")
-    path = Path(out) if out is not None else _default_out(spec)
-    refuse_unwritable(path)
-    Folder.refuse_if_taken(path)
-    console = Console(stderr=True)
-    datasets = load_datasets(spec, quiet)
-    runs = expand_runs(spec, chosen, datasets)
-    if not quiet:
-        say_doubts(runs, console)
-        say_presets(runs, {*settings, *(name for variant in listed for name in variant)}, console)
-        say_schedules(runs, steps, console)
-    fleets = _fit_into_memory(group_fleets(runs), spec, memory_limit, console, quiet)
-    where = {run.id: (f, p) for f, fleet in enumerate(fleets) for p, run in enumerate(fleet)}
-    record = ExperimentRecord(
-        request=spec,
-        provenance=provenance(),
-        datasets={dataset.name: dataset_record(dataset) for dataset in datasets},
-        runs=tuple(run_record(run, *where[run.id]) for run in runs),
-        began_in=str(Path.cwd()),
-    )
-    spec.to_json()  # refuse what cannot be stored before anything is written
-    folder = Folder.create(path, record)
-    _train_fleets(spec, fleets, folder, console, tensorboard=tensorboard, quiet=quiet)
-    return Experiment(path)
+    spec.check(cycle)
+    path = default_folder(spec) if out is None else Path(out)
+    return _begin(spec, path, Announcer(quiet=quiet), memory_limit=memory_limit, tensorboard=tensorboard)
 
 
 def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = True, quiet: bool = False) -> Experiment:
@@ -136,158 +106,73 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     More `steps` than were asked for make the experiment longer, finished or not: to what it would be had it begun
     with them and its `log_every` and `eval_every`. What it measured at its first end stays.
     """
-    experiment = Experiment(path)
-    spec, console = experiment.spec, Console(stderr=True)
-    if steps is not None:
-        spec = _longer(experiment, steps)
-    found = tuple(found_again(name, experiment.record.began_in) for name in spec.datasets)
-    datasets = load_datasets(dataclasses.replace(spec, datasets=found), quiet)
-    for dataset in datasets:
-        stored = experiment.record.datasets.get(dataset.name)
-        checksum = None if stored is None else stored.checksum
-        if checksum != dataset.checksum:
-            raise InputError(
-                f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
-                f"then {str(checksum)[:12]}); restore that file, or start a new experiment."
-            )
+    experiment, announcer = Experiment(path), Announcer(quiet=quiet)
+    spec = experiment.spec if steps is None else longer_request(experiment, steps)
+    datasets = load_same_datasets(experiment.record, quiet)
     runs = expand_runs(spec, get_algorithm(spec.algorithm), datasets)
-    fleets = _stored_fleets(experiment, runs)
-    if spec.steps != experiment.spec.steps and not quiet:
-        say_schedules(runs, spec.steps, console)
+    fleets = stored_fleets(runs, experiment.record.runs)
     if spec != experiment.spec:
-        _store_longer(experiment, spec)
-    _train_fleets(spec, fleets, experiment.folder, console, tensorboard=tensorboard, quiet=quiet)
+        tell_schedules(runs, spec.steps, announcer)
+        store_longer_request(experiment, spec)
+    _train_fleets(spec, fleets, experiment.folder, announcer, tensorboard=tensorboard)
     return Experiment(path)
 
 
-def _longer(experiment: Experiment, steps: int) -> ExperimentSpec:
-    """Its request with more updates."""
-    before = experiment.spec.steps
-    if steps < before:
-        raise InputError(
-            f"`steps` is {steps}, and {experiment.path} trains {before} updates; give more, or leave `steps` out."
-        )
-    spec = dataclasses.replace(experiment.spec, steps=steps)
-    spec.check(math.lcm(*(cycle(run.algorithm, run.config) for run in experiment)))
-    return spec
-
-
-def _store_longer(experiment: Experiment, spec: ExperimentSpec) -> None:
-    """The longer request, with the code, libraries and machine that go on from here."""
-    folder, record = experiment.folder, experiment.record
-    with held(folder.path):
-        status = folder.status()
-        status.state = "interrupted"
-        for entry in status.runs.values():
-            if entry.state == "finished":
-                entry.state = "training"
-        folder.write_status(status)
-        longer = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **provenance()}
-        earlier = record.provenance.get("longer", {})
-        stamp = {"longer": {**earlier, f"{experiment.spec.steps} to {spec.steps} updates": longer}}
-        folder.write_experiment(dataclasses.replace(record, request=spec, provenance={**record.provenance, **stamp}))
-
-
-def _fit_into_memory(
-    fleets: list[list[Run]], spec: ExperimentSpec, gibibytes: float | None, console: Console, quiet: bool
-) -> list[list[Run]]:
-    """Each fleet whole where it fits, else in parts."""
+def _begin(
+    spec: ExperimentSpec, path: Path, announcer: Announcer, *, memory_limit: float | None, tensorboard: bool
+) -> Experiment:
+    """Everything that is wrong with a request is found before its folder is made."""
+    if memory_limit is not None and not 0 < memory_limit < math.inf:
+        raise InputError(f"`memory_limit` is {memory_limit}; it must be a number of GiB, more than 0.")
+    refuse_unwritable(path)
+    Folder.refuse_if_taken(path)
+    datasets = load_datasets(spec, announcer.quiet)
+    runs = expand_runs(spec, get_algorithm(spec.algorithm), datasets)
+    tell_data_warnings(runs, announcer)
+    tell_presets(runs, {*spec.settings, *itertools.chain(*spec.variants)}, announcer)
+    tell_schedules(runs, spec.steps, announcer)
     keep_compiled_programs()
-    device = jax.local_devices()[0]
-    limit = device_limit(device, gibibytes)
-    where = f"{device.device_kind}, limited by `memory_limit`" if limit.asked else device.device_kind
-    parts: list[list[Run]] = []
-    for fleet in fleets:
-        split = split_fleet(fleet, spec.log_every, limit, precision=spec.precision)
-        if split.alone is not None:
-            raise InputError(
-                f"one run needs {as_size(split.alone)} on {where}, where {as_size(split.allowed or 0)} may be used; "
-                "give less data, a smaller batch or smaller networks, or raise `memory_limit`."
-            )
-        if len(split.parts) > 1 and not quiet:
-            sizes = sorted({len(part) for part in split.parts}, reverse=True)
-            message = (
-                f"{len(fleet)} runs would need {as_size(split.whole or 0)} on {where}, where "
-                f"{as_size(limit.bytes or 0)} are free: they are trained as {len(split.parts)} fleets of "
-                f"{' or '.join(map(str, sizes))}, one after the other. The results are the same."
-            )
-            console.print(as_read(message), highlight=False)
-        parts += split.parts
-    return parts
+    fleets = form_fleets(runs, spec, memory_limit, announcer)
+    spec.to_json()  # refuse what cannot be stored before the folder is made
+    folder = Folder.create(path, _new_record(spec, datasets, runs, fleets))
+    _train_fleets(spec, fleets, folder, announcer, tensorboard=tensorboard)
+    return Experiment(path)
 
 
-def _stored_fleets(experiment: Experiment, runs: Sequence[Run]) -> list[list[Run]]:
-    """The fleets as they were formed: their checkpoints are, whatever memory this machine has."""
-    fleets: dict[int, list[Run]] = {}
-    where = {run.id: (run.fleet, run.position) for run in experiment.record.runs}
-    for run in sorted(runs, key=lambda run: where[run.id]):
-        fleets.setdefault(where[run.id][0], []).append(run)
-    return list(fleets.values())
+def _new_record(
+    spec: ExperimentSpec, datasets: Sequence[Dataset], runs: Sequence[Run], fleets: Sequence[Sequence[Run]]
+) -> ExperimentRecord:
+    where = {run.id: (number, row) for number, fleet in enumerate(fleets) for row, run in enumerate(fleet)}
+    return ExperimentRecord(
+        request=spec,
+        provenance=provenance(),
+        datasets={dataset.name: dataset_record(dataset) for dataset in datasets},
+        runs=tuple(run_record(run, *where[run.id]) for run in runs),
+        began_in=str(Path.cwd()),
+    )
 
 
 def _train_fleets(
-    spec: ExperimentSpec,
-    fleets: list[list[Run]],
-    folder: Folder,
-    console: Console,
-    *,
-    tensorboard: bool,
-    quiet: bool,
+    spec: ExperimentSpec, fleets: Sequence[Sequence[Run]], folder: Folder, announcer: Announcer, *, tensorboard: bool
 ) -> None:
-    from score_rl.run.training import FleetTrainer, StopRequest
-
+    """One after the other, in a folder that nobody else trains in meanwhile."""
     keep_compiled_programs()
     with held(folder.path):
-        status = folder.status()
-        status.state, status.error = "running", None
-        writer = MetricsWriter(folder.path, tensorboard)
-        stop = StopRequest()
-        try:
-            with stop.listening(console):
-                for number, runs in enumerate(fleets):
-                    FleetTrainer(number, runs, spec, folder, writer, status, console, stop, quiet=quiet).train()
-            status.state = "finished"
-        except (Stopped, KeyboardInterrupt):
-            status.state = "interrupted"
-            raise
-        except BaseException as error:
-            status.state, status.error = "failed", str(error)
-            raise
-        finally:
-            writer.close()
-            with contextlib.suppress(InputError):  # a full disk: the status stays that of the last checkpoint
-                folder.write_status(status)
+        status, stop = StatusKeeper(folder), StopRequest()
+        with (
+            status.training(),
+            closing(MetricsWriter(folder.path, tensorboard)) as metrics,
+            stop.listening(announcer),
+        ):
+            context = TrainingContext(spec, folder, metrics, status, announcer, stop)
+            for number, runs in enumerate(fleets):
+                FleetTrainer(number, runs, context).train()
 
 
-def choose_precision(algorithm: Algorithm, asked: str) -> Precision:
-    """`auto`: bfloat16 where the algorithm allows it and a GPU has kernels for it or a CPU gains by it."""
-    if asked == "auto":
-        device = jax.local_devices()[0]
-        on_cpu = device.platform == "cpu" and bfloat16_units() in algorithm.bfloat16_on
-        quick = on_cpu or kernel_memory(device) > 0
-        return "bfloat16" if quick and "bfloat16" in algorithm.precisions else "float32"
-    if asked in PRECISIONS and asked not in algorithm.precisions:
-        allowed = " or ".join(algorithm.precisions)
-        raise InputError(
-            f"{algorithm.title} cannot be trained in {asked}; leave `precision` out, or make it {allowed}."
-        )
-    return cast("Precision", asked)  # anything else is refused with the rest of the request
-
-
-def _turns(algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]]) -> int:
-    """The least number of updates that is whole cycles for every setting."""
-    made = make_config(algorithm, {name: values[0] for name, values in settings.items()})
-    turns = cycle(algorithm, made)
-    for name, values in settings.items():
-        for value in values[1:]:
-            varied = make_config(algorithm, {n: v[0] for n, v in settings.items()} | {name: value})
-            turns = math.lcm(turns, cycle(algorithm, varied))
-    return turns
-
-
-def _default_out(spec: ExperimentSpec) -> Path:
+def default_folder(spec: ExperimentSpec) -> Path:
+    """runs/ALGORITHM-DATA-TIME, with a number where another experiment began in the same second."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = Path(spec.datasets[0].split(":")[-1]).stem
     first = Path("runs") / f"{spec.algorithm}-{name}-{stamp}"
-    others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))  # begun in the same second
+    others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
     return next(path for path in itertools.chain([first], others) if not path.exists())

@@ -1,8 +1,9 @@
-"""Whether a run's values are possible at all.
+"""Which values a critic can have at all.
 
-Rewards between r₋ and r₊ add up, discounted, to something between min(r₋, 0)/(1 - γ) and max(r₊, 0)/(1 - γ); an entropy
-bonus of α adds at most α·A·ln 2/(1 - γ) for A actions in ±1. Critics that say more have left the data, however finite
-their numbers are. Pessimistic methods may say less: that is remarked on only where the penalty dwarfs the rewards.
+Rewards between r₋ and r₊ add up, discounted, to something between min(r₋, 0)/(1 - γ) and max(r₊, 0)/(1 - γ). An
+entropy bonus of α adds at most α·A·ln 2/(1 - γ) for A actions in ±1. Critics that say more have left the data, however
+finite their numbers are. Pessimistic methods may say less, so less is remarked on only where the penalty dwarfs the
+rewards.
 """
 
 import dataclasses
@@ -25,8 +26,8 @@ class ValueRange:
     most: float
     bonus: float  # to `most`, for each unit of an entropy's weight
 
-    def doubt(self, q: float, temperature: float = 0.0) -> str | None:
-        """A sentence if Q is out of it."""
+    def warning(self, q: float, temperature: float = 0.0) -> str | None:
+        """A sentence if Q is outside."""
         most = self.most + self.bonus * temperature
         width = most - self.least
         if q > most + ABOVE * width:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -14,7 +13,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from score_rl.errors import as_read
+from score_rl.run.messages import Announcer, as_duration
 
 SECONDS_BETWEEN_LINES = 20.0
 
@@ -23,20 +22,10 @@ class TrainingProgress:
     """Updates done, updates per second, time left, the score so far and the algorithm's headline metrics."""
 
     def __init__(
-        self,
-        console: Console,
-        title: str,
-        steps: int,
-        done: float,
-        runs: int,
-        *,
-        quiet: bool = False,
-        unit: str = "updates",
+        self, announcer: Announcer, title: str, total: int, done: float, *, runs: int = 1, unit: str = "updates"
     ) -> None:
-        self.console, self.unit = console, unit
-        self.title, self.steps, self.runs = title, steps, runs
-        self.quiet = quiet
-        self.live = console.is_terminal and not quiet
+        self._announcer, self.title, self.total, self.runs, self.unit = announcer, title, total, runs, unit
+        self.live = announcer.console.is_terminal and not announcer.quiet
         self.done, self.first, self.start = done, done, time.perf_counter()
         self._facts: dict[str, str] = {}
         self._last_line = self.start
@@ -48,10 +37,10 @@ class TrainingProgress:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[facts]}"),
-            console=console,
+            console=announcer.console,
             disable=not self.live,
         )
-        self._task = self._bar.add_task(title, total=steps, completed=int(done), rate="", facts="")
+        self._task = self._bar.add_task(title, total=total, completed=int(done), rate="", facts="")
 
     def __enter__(self) -> "TrainingProgress":
         self._bar.start()
@@ -79,15 +68,10 @@ class TrainingProgress:
         self.done = done
         self._show()
 
-    def say(self, facts: Mapping[str, str]) -> None:
-        """What is worth a place beside the bar; an empty value hides it, and its place is kept."""
+    def show(self, facts: Mapping[str, str]) -> None:
+        """What is shown beside the bar. A fact keeps its place; an empty value hides it."""
         self._facts |= facts
         self._show()
-
-    def note(self, message: str) -> None:
-        """A sentence that stays on the screen."""
-        if not self.quiet:
-            self.console.print(as_read(message), highlight=False)
 
     def _show(self) -> None:
         if self.live:
@@ -97,15 +81,12 @@ class TrainingProgress:
             self._line()
 
     def _line(self) -> None:
-        if self.quiet:
-            return
         self._last_line = time.perf_counter()
-        left = (self.steps - self.done) / self.rate if self.rate else float("inf")
+        left = (self.total - self.done) / self.rate if self.rate else float("inf")
         facts = ", ".join(self._shown())
-        self.console.print(
-            f"{self.title}: {int(self.done):,} of {self.steps:,} {self.unit}, {self._rate_text()}, "
-            f"{duration(left)} left{', ' + facts if facts else ''}",
-            highlight=False,
+        self._announcer.say(
+            f"{self.title}: {int(self.done):,} of {self.total:,} {self.unit}, {self._rate_text()}, "
+            f"{as_duration(left)} left{', ' + facts if facts else ''}"
         )
 
     def _shown(self) -> list[str]:
@@ -116,17 +97,3 @@ class TrainingProgress:
             return ""
         each = f"{self.rate:,.0f} {self.unit}/s" if self.rate >= 10 else f"{self.rate:.2g} {self.unit}/s"
         return each if self.runs == 1 else f"{each} in each of {self.runs} runs"
-
-
-def duration(seconds: float) -> str:
-    """3 min 25 s, for people."""
-    if seconds == float("inf"):
-        return "unknown time"
-    seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, seconds = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"

@@ -1,26 +1,21 @@
-"""The data of an experiment: named so that they are found again, loaded, doubted and described."""
+"""The data of an experiment: named in the request, found and loaded, described in the record."""
 
-from collections.abc import Collection, Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
-from score_rl.algorithms.settings import scheduled_for, schedules
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.sources.registry import PREFIXES, is_named
-from score_rl.data.warnings import find_large_observations, find_warnings
-from score_rl.engine.runs import Run
 from score_rl.envs import normalised_score
-from score_rl.errors import InputError, as_read
-from score_rl.run.expansion import preset_of
-from score_rl.store.records import DatasetRecord
+from score_rl.errors import InputError
+from score_rl.store.records import DatasetRecord, ExperimentRecord
 from score_rl.store.request import ExperimentSpec
 
 
-def dataset_names(dataset: Any) -> tuple[str, ...]:
-    """Names and files as they are stored: an experiment must find its data again when it is resumed."""
+def source_names(dataset: Any) -> tuple[str, ...]:
+    """Names and paths for the request: an experiment must find its data again when it is resumed."""
     given = (dataset,) if isinstance(dataset, str) or not isinstance(dataset, Iterable) else tuple(dataset)
     for one in given:
         if isinstance(one, Dataset):
@@ -48,8 +43,8 @@ def _origin(dataset: Dataset) -> str:
     )
 
 
-def found_again(name: str, began_in: str | None) -> str:
-    """What `load_dataset` takes for a data set of an experiment that began in another folder."""
+def locate_source(name: str, began_in: str | None) -> str:
+    """A name or path that is right here, for data of an experiment that began in the folder `began_in`."""
     path = Path(name).expanduser()
     if is_named(name) or path.is_absolute():
         return name
@@ -82,45 +77,19 @@ def load_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
     return datasets
 
 
-def say_doubts(runs: Sequence[Run], console: Console) -> None:
-    """About data from elsewhere; what is recorded or fetched by name is known."""
-    for run in {run.dataset.checksum: run for run in runs if run.dataset.source.get("kind") == "file"}.values():
-        found = find_warnings(run.dataset)
-        if not run.config.normalise_states:
-            found += find_large_observations(run.dataset)
-        for doubt in found:
-            console.print(
-                f"Warning, {run.dataset.name}: {as_read(doubt)}", highlight=False, markup=False, soft_wrap=True
+def load_same_datasets(record: ExperimentRecord, quiet: bool) -> list[Dataset]:
+    """The data of an experiment that goes on, wherever it is called from; refuses others than at its start."""
+    found = tuple(locate_source(name, record.began_in) for name in record.request.datasets)
+    datasets = load_datasets(dataclasses.replace(record.request, datasets=found), quiet)
+    for dataset in datasets:
+        stored = record.datasets.get(dataset.name)
+        checksum = "" if stored is None else stored.checksum
+        if checksum != dataset.checksum:
+            raise InputError(
+                f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
+                f"then {checksum[:12] or 'none'}); restore that file, or start a new experiment."
             )
-
-
-def say_presets(runs: Sequence[Run], given: Collection[str], console: Console) -> None:
-    """What the authors chose for these data, where the user has not said otherwise."""
-    for run in {run.dataset.checksum: run for run in runs}.values():
-        chosen = preset_of(run.algorithm, run.dataset)
-        told = ", ".join(f"{name} {value}" for name, value in chosen.items() if name not in given)
-        if told:
-            console.print(
-                f"Note, {run.algorithm.title} on {run.dataset.name} has its authors' settings for such data: {told}",
-                highlight=False, markup=False, soft_wrap=True,
-            )  # fmt: skip
-
-
-def say_schedules(runs: Sequence[Run], steps: int, console: Console) -> None:
-    """Where a method counts on more updates than it gets, or on fewer."""
-    said = {}
-    for run in runs:
-        for name, schedule in schedules(run.config).items():
-            updates = getattr(run.config, name)
-            what = schedule.shorter if updates > steps else schedule.longer if 0 < updates < steps else ""
-            if what:
-                usual = scheduled_for(getattr(run.algorithm.Config(), name), steps)
-                said[name] = (
-                    f"{run.algorithm.title}: {name} is {updates:,} and training has {steps:,} updates, so {what}. "
-                    f"For the authors' share of a run: `config.{name}={usual}`"
-                )
-    for message in said.values():
-        console.print(f"Note, {as_read(message)}", highlight=False, markup=False, soft_wrap=True)
+    return datasets
 
 
 def dataset_record(dataset: Dataset) -> DatasetRecord:

@@ -27,7 +27,7 @@ from score_rl.paper.experiments.protocols import rounded
 from score_rl.report.drawing import BLUE, ORANGE
 from score_rl.rollout.acting import batched_act, host_device
 from score_rl.rollout.episodes import episode_generators, judge
-from score_rl.run.launch import choose_precision
+from score_rl.run.precision import choose_precision
 
 METHODS = ("cql", "pbrl-prior", "score")  # the paper's PBRL has priors
 DATASET, EPOCH, EPISODES, WINDOWS = "halfcheetah-medium", 1_000, 10, 3

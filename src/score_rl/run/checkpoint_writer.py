@@ -1,0 +1,94 @@
+"""The checkpoints of a fleet: its state after some updates, and what the window that is not complete has measured.
+
+state.*       the state of all runs, stacked
+treatment.*   how their data were treated
+cut.*         where a window is not complete: the metrics of its calls (`windows.py`), none elsewhere
+"""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from score_rl.engine.program import FleetProgram
+from score_rl.run import messages
+from score_rl.run.messages import Announcer
+from score_rl.run.windows import WindowMetrics
+from score_rl.store.checkpoints import (
+    CUT,
+    DamagedError,
+    checkpoints,
+    from_arrays,
+    load_checkpoint,
+    prefixed,
+    save_checkpoint,
+    to_arrays,
+)
+
+
+class FleetCheckpoint(NamedTuple):
+    """Where a fleet's training stands, on its devices."""
+
+    step: int
+    state: Any
+    window: WindowMetrics
+
+
+def load_newest(folder: Path, program: FleetProgram, announcer: Announcer) -> FleetCheckpoint | None:
+    """The newest checkpoint that is whole; damaged ones before it are removed. None where there is no whole one."""
+    damaged = False
+    for path in checkpoints(folder):
+        try:
+            step, arrays, _ = load_checkpoint(path)
+            state = program.put(from_arrays(prefixed(arrays, "state."), program.state_shapes()))
+        except DamagedError as error:
+            announcer.say(messages.damaged_checkpoint(path, error))
+            path.unlink()
+            damaged = True
+            continue
+        return FleetCheckpoint(step, state, WindowMetrics.from_arrays(prefixed(arrays, CUT)))
+    if damaged:
+        announcer.say(messages.no_whole_checkpoint())
+    return None
+
+
+class CheckpointWriter:
+    """Takes a copy of the state at once and writes it while training goes on. Use it as a context."""
+
+    def __init__(self, folder: Path, program: FleetProgram) -> None:
+        self._folder, self._program = folder, program
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._writing: Future[Path] | None = None
+
+    def __enter__(self) -> "CheckpointWriter":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._worker.shutdown()
+
+    def save(self, checkpoint: FleetCheckpoint) -> None:
+        """Waits for the one before, takes the copy, and returns while that is written."""
+        self.wait()
+        about = {"runs": [run.id for run in self._program.runs], "algorithm": self._program.algorithm.name}
+        arrays = self._arrays(checkpoint)
+        self._writing = self._worker.submit(save_checkpoint, self._folder, checkpoint.step, arrays, about)
+
+    def _arrays(self, checkpoint: FleetCheckpoint) -> dict[str, np.ndarray]:
+        arrays = to_arrays({"state": checkpoint.state, "treatment": self._program.inputs.treatment})
+        return arrays | {CUT + name: column for name, column in checkpoint.window.to_arrays().items()}
+
+    @property
+    def is_writing(self) -> bool:
+        if self._writing is not None and self._writing.done():
+            self.wait()
+        return self._writing is not None
+
+    def wait(self) -> None:
+        """Until the last checkpoint is on the disk; what went wrong there is raised here."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()

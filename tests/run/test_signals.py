@@ -1,0 +1,50 @@
+"""Ctrl-C: once asks, twice ends; elsewhere it means what it meant before."""
+
+import signal
+import threading
+
+import pytest
+
+from score_rl.run import messages
+from score_rl.run.signals import StopRequest
+
+
+class Announcer:
+    def __init__(self):
+        self.said = []
+
+    def insist(self, message):
+        self.said.append(message)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_asks_and_the_second_ends(number):
+    stop, announcer, before = StopRequest(), Announcer(), signal.getsignal(number)
+    with stop.listening(announcer):
+        assert not stop.asked
+        signal.raise_signal(number)
+        assert stop.asked
+        assert announcer.said == [messages.stopping()]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+def test_handlers_are_put_back_after_an_error():
+    stop, before = StopRequest(), signal.getsignal(signal.SIGINT)
+    with pytest.raises(RuntimeError), stop.listening(Announcer()):
+        raise RuntimeError("training failed")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_another_thread_trains_without_signals():
+    entered = []
+
+    def train():
+        with StopRequest().listening(Announcer()):
+            entered.append(True)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert entered == [True]
