@@ -69,6 +69,17 @@ def test_train_help_shows_the_settings_of_the_chosen_algorithm(score):
     assert "--config.bc-decay-every" not in shown
 
 
+def test_train_help_shows_the_papers_settings_first(score):
+    shown = score("train", "--help").out
+    settings = re.findall(r"--config\.([a-z-]+)", shown[shown.index("SCORE, the method") :])  # after the examples
+    papers = {"beta", "bc-decay", "bc-decay-every", "critics", "actor-delay", "tau", "target-noise"}
+    assert {*settings[:8]} == {*papers, "target-noise-clip"}
+    headings = ["SCORE, the method", "SCORE, networks, optimisers", "SCORE, ablations"]
+    places = [shown.index(heading) for heading in headings]
+    assert places == sorted(places)
+    assert len(settings) == len({*settings}) == len(dataclasses.fields(get_algorithm("score").Config))
+
+
 def test_algorithms_lists_all_and_explains_one(score):
     shown = score("algorithms").out
     assert all(name in shown for name in algorithm_names())

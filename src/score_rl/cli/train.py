@@ -73,54 +73,65 @@ class TrainArguments:
     """Print only the final table."""
 
 
-def sweep_type(algorithm: str) -> type:
-    """The algorithm's settings as options that take one value or several, with their help and defaults."""
-    from score_rl.algorithms.registry import get_algorithm
-
-    Config = get_algorithm(algorithm).Config
-    fields: list[Any] = []
-    for field in dataclasses.fields(Config):
-        compound = get_origin(field.type) is tuple
-        kind: Any = str if compound else field.type
-        default = ",".join(map(str, cast("tuple[int, ...]", field.default))) if compound else field.default
-        help_text = tyro.conf.arg(help=field.metadata["help"])
-        fields.append((field.name, Annotated[tuple[kind, ...], help_text], (default,)))
-    made = dataclasses.make_dataclass(f"{algorithm}_settings", fields, frozen=True)
-    made.__doc__ = f"Settings of {algorithm}. Several values of one: all combinations are trained."
-    return made
-
-
 def train_command(arguments: Sequence[str]) -> int:
-    algorithm = _value_of(arguments, "--algorithm") or "score"
-    Settings = sweep_type(algorithm)
-    both = dataclasses.make_dataclass("Train", [("config", Settings, Settings())], bases=(TrainArguments,), frozen=True)
+    groups = settings_types(_value_of(arguments, "--algorithm") or "score")
+    fields = [(name, shown_as, kind()) for name, (shown_as, kind) in groups.items()]
+    both = dataclasses.make_dataclass("Train", fields, bases=(TrainArguments,), frozen=True)
     asked: Any = parse(both, arguments, "score train", TrainArguments.__doc__)
     from score_rl.run.launch import resume, train
 
     if asked.resume is not None:
-        taken = ("--resume", "--steps", "--quiet")
-        others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in taken]
-        if others:
-            raise InputError(f"--resume takes everything but --steps from the folder; leave out {', '.join(others)}.")
+        _refuse_beside_resume(arguments)
         steps = asked.steps if _value_of(arguments, "--steps") is not None else None
         experiment = resume(asked.resume, steps=steps, quiet=asked.quiet)
     else:
-        # What is said counts, also where it repeats a default: it goes over what is preset for a data set.
-        said = {argument.split("=")[0].removeprefix("--config.").replace("-", "_") for argument in arguments}
-        swept = {
-            field.name: list(getattr(asked.config, field.name))
-            for field in dataclasses.fields(Settings)
-            if field.name in said
-        }
         options = {
             field.name: getattr(asked, field.name)
             for field in dataclasses.fields(TrainArguments)
             if field.name not in ("resume", "dataset")
         }
-        experiment = train(list(asked.dataset), config=swept, **options)
+        settings = {name: value for group in groups for name, value in vars(getattr(asked, group)).items()}
+        # What is typed counts, also where it repeats a default: it goes over what is preset for a data set.
+        typed = {a.split("=")[0].removeprefix("--config.").replace("-", "_") for a in arguments if "--config." in a}
+        config = {name: list(value) for name, value in settings.items() if name in typed}
+        experiment = train(list(asked.dataset), config=config, **options)
     OUT.print(results_table(experiment))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
     return 0
+
+
+def settings_types(algorithm: str) -> dict[str, tuple[Any, type]]:
+    """The algorithm's settings as options that take one value or several, with their help and defaults.
+
+    One type for each group of settings, in the order in which they are shown, beside how the group is shown.
+    """
+    from score_rl.algorithms.registry import get_algorithm
+    from score_rl.algorithms.settings import grouped
+
+    chosen = get_algorithm(algorithm)
+    types: dict[str, tuple[Any, type]] = {}
+    for number, (heading, members) in enumerate(grouped(chosen.Config).items()):
+        name = f"settings_{number}"
+        kind = dataclasses.make_dataclass(name, [_swept(field) for field in members], frozen=True)
+        kind.__doc__ = "Several values of one setting: all combinations are trained."
+        types[name] = (Annotated[kind, tyro.conf.arg(name=f"{chosen.title}, {heading}:")], kind)
+    return types
+
+
+def _swept(field: dataclasses.Field[Any]) -> tuple[str, Any, Any]:
+    """The field of a setting that takes several values."""
+    compound = get_origin(field.type) is tuple
+    kind: Any = str if compound else field.type
+    default = ",".join(map(str, cast("tuple[int, ...]", field.default))) if compound else field.default
+    shown_as = tyro.conf.arg(name=f"config.{field.name}", prefix_name=False, help=field.metadata["help"])
+    return field.name, Annotated[tuple[kind, ...], shown_as], (default,)
+
+
+def _refuse_beside_resume(arguments: Sequence[str]) -> None:
+    taken = ("--resume", "--steps", "--quiet")
+    others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in taken]
+    if others:
+        raise InputError(f"--resume takes everything but --steps from the folder; leave out {', '.join(others)}.")
 
 
 def _value_of(arguments: Sequence[str], flag: str) -> str | None:
