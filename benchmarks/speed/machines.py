@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from score_rl.report.results import SPEED
+from score_rl.report.stored_results import SUMMARY, read_stored
+
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
@@ -83,28 +86,28 @@ class Training:
 def trainings(method: str, folder: Path = RESULTS) -> list[Training]:
     """Those of a method, as it is by default, that say their pace, where all data sets were one fleet."""
     found = []
-    for path in sorted(folder.glob("*/summary.json")):
-        summary = json.loads(path.read_text())
-        request, results = summary.get("request", {}), summary.get("results", {}).values()
-        paces = [result.get("updates_per_second") for result in results]
-        if request.get("algorithm") != method or request.get("settings") or "steps_asked_for" in request:
+    for path in sorted(folder.glob(f"*/{SUMMARY}")):
+        runs = read_stored(path.parent)
+        request, paces = runs[0].request, [run.last(SPEED) for run in runs]
+        changed = request.get("settings") or "steps_asked_for" in request
+        if {run.algorithm for run in runs} != {method} or changed:
             continue
-        if not paces or None in paces:
+        known = [pace for pace in paces if pace is not None]
+        if len(known) < len(paces):
             continue
-        if max(paces) > 1.001 * min(paces):
-            raise ValueError(f"{path}: one pace was expected, found {min(paces):.0f} to {max(paces):.0f}")
-        provenance, steps = summary["provenance"], request["steps"]
-        runs = sum(len(result["seeds"]) for result in results)
+        if max(known) > 1.001 * min(known):
+            raise ValueError(f"{path}: one pace was expected, found {min(known):.0f} to {max(known):.0f}")
+        provenance = dict(runs[0].provenance)
         found.append(
             Training(
                 path.parent.name,
                 device_name(provenance),
                 provenance["code"][:9],
-                list(summary["results"]),
-                runs,
-                steps,
-                steps // request["eval_every"],
-                min(paces),
+                list(dict.fromkeys(run.dataset for run in runs)),
+                len(runs),
+                runs[0].steps,
+                runs[0].steps // request["eval_every"],
+                min(known),
             )
         )
     return found

@@ -3,17 +3,14 @@
     python -m benchmarks.training.grid choose --sources FOLDER --out FOLDER --data hopper-expert+halfcheetah-random
     python -m benchmarks.training.grid report --sources FOLDER --out FOLDER --data hopper-expert+halfcheetah-random
 
-`choose` trains all nine settings (β × γ_bc) with seeds of their own, as one fleet, and keeps OUT/results/grid-DATA
-with every score. A data set's choice is the setting of the highest mean over those seeds and the last quarter of
-training, five evaluations of twenty: last policies alone, ten episodes each, would mostly choose luck; a setting with
-a run that diverged is not chosen. `report` then trains the choices with the reported seeds and judges the last
-policies; a choice that is the common setting is left out, it has been reported. What was interrupted goes on when it is
-called again. Data are as in jobs.py; `score experiment run grid` chooses by the same rule on the package's own.
+`choose` trains all nine settings (β × γ_bc) with seeds of their own, as one fleet, and stores OUT/results/grid-DATA.
+For each data set it chooses the setting with the highest mean over those seeds and the last quarter of training, five
+evaluations of twenty. Last policies alone, ten episodes each, would mostly choose luck. A setting of which a run
+diverged is not chosen. `report` then trains the chosen settings with the reported seeds and judges the last policies.
+It leaves out a choice that is the common setting, which has been reported. What was interrupted goes on when it is
+called again. Data are as in jobs.py. `score experiment run grid` chooses by the same rule on the package's own data.
 """
 
-import csv
-import json
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +20,12 @@ import tyro
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.paper.evidence.grids import COMMON, TABLE, choices
-from score_rl.paper.experiments.choice import BETAS, DECAYS, Setting
+from score_rl.paper.experiments.choice import BETAS, DECAYS, USUAL, Setting, best, setting_means
+from score_rl.report.results import RunResult
+from score_rl.report.stored_results import read_stored
 
 from .jobs import DataFolder, dataset_names, folder_name, stored_name
-from .keep import draw, keep, summarise, trained
-from .methods import paper_cells
-
-PANELS = (("evaluation/score", "score"),)
-WHAT = "SCORE with a setting that other seeds chose, last policy, normalised score in percent"
+from .storing import described, fresh_scores, store, trained
 
 
 @dataclass(frozen=True)
@@ -74,50 +68,43 @@ def train(
 
 
 def choose(asked: Arguments) -> None:
-    name = f"grid-{folder_name(asked.data)}"
-    experiment = train(asked, name, dataset_names(asked.data), asked.choosing, beta=list(BETAS), bc_decay=list(DECAYS))
-    folder = asked.out / "results" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / TABLE).open("w", newline="") as file:
-        rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("dataset", "beta", "bc_decay", "seed", "step", "score"))
-        for run in experiment:
-            steps, scores = run.metrics.curve("evaluation/score")
-            setting = (run.config.beta, run.config.bc_decay)
-            rows.writerows((run.dataset, *setting, run.seed, t, f"{s:.4f}") for t, s in zip(steps, scores, strict=True))
-    found = choices(folder / TABLE)
-    request = experiment.spec.to_json()
-    about = {
-        "what": "SCORE, normalised scores in percent; chosen by the mean over seeds and the last quarter of training",
-        "choices": {dataset: setting._asdict() for dataset, setting in found.items()},
-        "request": request | {"datasets": [Path(each).name for each in request["datasets"]]},
-        "provenance": experiment.record.provenance,
-    }
-    (folder / "grid.json").write_text(json.dumps(about, indent=1) + "\n")
-    for dataset, setting in found.items():
+    name = grid_folder(asked)
+    settings = {"beta": list(BETAS), "bc_decay": list(DECAYS)}
+    experiment = train(asked, name, dataset_names(asked.data), asked.choosing, **settings)
+    runs = store(experiment, asked.out / "results" / name, about={"chooses_settings": True})
+    for dataset, setting in choices(runs).items():
         print(f"{dataset}: {setting}", flush=True)
 
 
+def choices(runs: Sequence[RunResult]) -> dict[str, Setting]:
+    """By data set; nothing for one of which every setting has a run that did not end well."""
+    by_dataset: dict[str, list[RunResult]] = {}
+    for run in runs:
+        by_dataset.setdefault(run.dataset, []).append(run)
+    found = {dataset: best(setting_means(mine)) for dataset, mine in by_dataset.items()}
+    return {dataset: setting for dataset, setting in found.items() if setting is not None}
+
+
+def grid_folder(asked: Arguments) -> str:
+    return f"grid-{folder_name(asked.data)}"
+
+
 def report(asked: Arguments) -> None:
-    chosen = choices(asked.out / "results" / f"grid-{folder_name(asked.data)}" / TABLE)
-    together: dict[Setting, list[str]] = defaultdict(list)
+    chosen = choices(read_stored(asked.out / "results" / grid_folder(asked)))
+    together: dict[Setting, list[str]] = {}
     for name in dataset_names(asked.data):
-        together[chosen[stored_name(name)]].append(name)
+        together.setdefault(chosen[stored_name(name)], []).append(name)
     for setting, data in together.items():
-        if setting == COMMON:
+        if setting == USUAL:
             print(f"the common setting, already reported: {', '.join(data)}", flush=True)
             continue
         name = f"chosen-beta-{setting.beta:g}-decay-{setting.bc_decay:g}-{'-'.join(data)}"
-        folder = asked.out / "results" / name
+        folder, about = asked.out / "results" / name, {"chosen_by_seeds": list(asked.choosing)}
         experiment = train(asked, name, data, asked.reported, **setting._asdict())
-        for episodes in dict.fromkeys((0, asked.episodes)):
-            summary = summarise(experiment, episodes) | {"what": WHAT}
-            summary["request"] |= {"chosen_by_seeds": list(asked.choosing)}
-            keep(experiment, summary, folder, tuple(name for name, _ in PANELS))
-        cells = paper_cells("score", summary["results"])
-        draw(folder, f"SCORE, {setting}", PANELS, cells)
-        for dataset, result in summary["results"].items():
-            print(f"{dataset}: {result['mean']:.1f} ± {result['std']:.1f} with {setting}", flush=True)
+        runs = store(experiment, folder, about=about)
+        if asked.episodes:
+            store(experiment, folder, fresh=(asked.episodes, fresh_scores(experiment, asked.episodes)), about=about)
+        print(f"{described(runs)} with {setting}", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,24 +9,21 @@ last policies have been judged in fresh episodes. Data of later jobs are collect
 interrupted job goes on when this is called again; until then its results are stored as those of a shorter run.
 """
 
-import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import tyro
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.report.published import printed
 
 from .jobs import DataFolder, Job
-from .keep import draw, keep, summarise, trained
+from .storing import described, fresh_scores, store, store_what_was_reached, trained
 
 
 @dataclass(frozen=True)
@@ -53,12 +50,6 @@ class Arguments:
     @property
     def data(self) -> DataFolder:
         return DataFolder(self.sources, self.out, self.transitions)
-
-
-def paper_cells(method: str, datasets: Iterable[str]) -> dict[str, float]:
-    """The paper's mean for each of them, where it has one."""
-    found = {name: printed(method, name) for name in datasets}
-    return {name: cell.mean for name, cell in found.items() if cell is not None}
 
 
 def collect(asked: Arguments) -> None:
@@ -123,48 +114,16 @@ def main(asked: Arguments) -> None:
                 continue
             if number:
                 wait()
+            folder = asked.out / "results" / job.folder
             try:
                 experiment, seconds = run(asked, job)
             except Stopped as stopped:
-                keep_what_was_reached(asked, job)
+                store_what_was_reached(score_rl.load(asked.out / job.folder), folder)
                 raise SystemExit(f"{job.text}: {stopped}") from None
-            for episodes in dict.fromkeys((0, asked.episodes)):
-                summary = kept(asked, job, experiment, episodes, seconds)
-            shown = {k: (v["mean"], v["std"]) for k, v in summary["results"].items()}
-            print(f"{job.text}: {json.dumps(shown)} in {seconds:.0f} s", flush=True)
-
-
-def keep_what_was_reached(asked: Arguments, job: Job) -> None:
-    """Until it goes on, an interrupted job is a shorter one: all runs up to where each of them was judged."""
-    experiment = score_rl.load(asked.out / job.folder)
-    metrics = experiment.metrics
-    running = [run for run in experiment if run.status.state != "diverged"]
-    judged = [metrics.of(run.id).curve("evaluation/score")[0] for run in running]
-    reached = min((int(steps[-1]) if len(steps) else 0 for steps in judged), default=0)
-    if reached:
-        kept(asked, job, experiment, 0, None, reached)
-
-
-def kept(
-    asked: Arguments,
-    job: Job,
-    experiment: score_rl.Experiment,
-    episodes: int,
-    seconds: float | None,
-    reached: int | None = None,
-) -> dict[str, Any]:
-    method = experiment[0].algorithm
-    cells = paper_cells(method.name, experiment.record.datasets)
-    summary = summarise(experiment, episodes, reached) | {
-        "what": f"{method.title}, last policy, normalised score in percent",
-        "paper": cells,
-        "seconds_of_the_last_call": seconds,
-    }
-    folder = asked.out / "results" / job.folder
-    names = ("evaluation/score", *(f"train/{name}" for name in method.headline))
-    keep(experiment, summary, folder, names, reached)
-    draw(folder, method.title, tuple((n, n.split("/")[1]) for n in names), cells)
-    return summary
+            runs = store(experiment, folder)
+            if asked.episodes:
+                store(experiment, folder, fresh=(asked.episodes, fresh_scores(experiment, asked.episodes)))
+            print(f"{job.text}: {described(runs)} in {seconds:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

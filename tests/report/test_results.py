@@ -10,12 +10,9 @@ import pytest
 
 from score_rl.errors import InputError
 from score_rl.report import results as found
-from score_rl.report.grouping import by_dataset, by_method, distinct, gather, group, short_names
+from score_rl.report.grouping import by_dataset, by_method, gather, group, short_names
 from score_rl.report.results import SCORE, UNCERTAINTY
-from score_rl.report.stored_results import store_results
 from tests.report.folders import write_experiment
-
-KEPT = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 def test_a_run_is_what_the_folder_says(tmp_path):
@@ -134,56 +131,6 @@ def test_without_an_environment_there_is_no_score(tmp_path):
     assert run.last(UNCERTAINTY) == 0.1
 
 
-def test_kept_results_say_the_same_as_the_experiments(tmp_path):
-    write_experiment(tmp_path / "a", scores={0: [1.0, 2.0, 3.25]}, settings=({"beta": 0.1}, {"beta": 0.5}))
-    write_experiment(tmp_path / "b", scores={7: [4.0]}, algorithm="bc", state="failed", states={7: "training"},
-                     error="why")  # fmt: skip
-    before = gather([tmp_path])
-    store_results(before, tmp_path / "kept", (SCORE, UNCERTAINTY), every=20)
-    after = gather([tmp_path / "kept"])
-    assert len(after) == len(before) == 3
-    for one, other in zip(before, after, strict=True):
-        for name in ("name", "algorithm", "dataset", "task", "seed", "config", "status", "step", "steps", "error",
-                     "settings", "score", "provenance"):  # fmt: skip
-            assert getattr(one, name) == getattr(other, name), name
-    np.testing.assert_array_equal(after[0].curves[SCORE].steps, [20, 30])
-    assert set(after[0].curves) == {SCORE, UNCERTAINTY}
-    assert [g.method for g in group(after)] == [g.method for g in group(before)]
-
-
-@pytest.mark.parametrize("folder", sorted(KEPT.glob("*/curves.csv")), ids=lambda path: path.parent.name)
-def test_the_repositorys_own_kept_results_are_readable(folder):
-    runs = gather([folder.parent])
-    assert runs
-    assert all(run.finished and run.score is not None and run.task for run in runs)
-    summary = json.loads((folder.parent / "summary.json").read_text())
-    for dataset, mine in summary.get("results", {}).items():
-        scores = [run.score for run in runs if run.dataset == dataset]
-        np.testing.assert_allclose(scores, mine["last_policies"], rtol=1e-5)
-
-
-def test_a_kept_folder_that_is_none_is_refused(tmp_path):
-    (tmp_path / "summary.json").write_text("{}")
-    (tmp_path / "curves.csv").write_text("dataset,seed\n")
-    with pytest.raises(InputError, match="not a kept result"):
-        gather([tmp_path])
-
-
-def test_each_data_set_may_have_settings_of_its_own(tmp_path):
-    """Presets differ between data sets; older summaries have one for all."""
-    request = {"algorithm": "pbrl", "seeds": [0], "steps": 10, "environment": None, "settings": {}}
-    results = {
-        "replica:hopper-medium": {"checksum": "a"},
-        "replica:hopper-expert": {"checksum": "b", "config": {"beta_ood": 2.0}},
-    }
-    summary = {"request": request, "config": {"beta_ood": 5.0}, "results": results, "provenance": {}}
-    (tmp_path / "summary.json").write_text(json.dumps(summary))
-    rows = [f"{name},0,10,evaluation/score,1.0" for name in results]
-    (tmp_path / "curves.csv").write_text("\n".join(["dataset,seed,step,name,value", *rows, ""]))
-    found = {run.dataset: run.config["beta_ood"] for run in gather([tmp_path])}
-    assert found == {"replica:hopper-medium": 5.0, "replica:hopper-expert": 2.0}
-
-
 def test_a_setting_that_a_record_does_not_name_has_its_default(tmp_path):
     write_experiment(tmp_path / "old", scores={0: [1.0]}, steps=10)
     write_experiment(tmp_path / "new", scores={1: [2.0]}, steps=10, settings=({"alpha": 2.5, "critics": 5},))
@@ -206,19 +153,6 @@ def test_facts_that_are_not_known_tell_nothing_apart(tmp_path):
     write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10)
     write_experiment(tmp_path / "b", scores={1: [1.0]}, steps=10, rows=None)
     assert [found.method for found in group(gather([tmp_path]))] == ["SCORE"]
-
-
-def test_one_run_that_several_tables_keep_is_one_run(tmp_path):
-    write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
-    runs = gather([tmp_path / "a"])
-    store_results(runs, tmp_path / "kept" / "x" / "runs")
-    store_results(runs[:1], tmp_path / "kept" / "y" / "runs", (SCORE, UNCERTAINTY))
-    everything = gather([tmp_path])
-    assert len(everything) == 5
-    assert [(run.seed, run.folder.name) for run in distinct(everything)] == [(0, "a"), (1, "a")]
-    curves = tmp_path / "kept" / "y" / "runs" / "curves.csv"
-    curves.write_text(curves.read_text().replace("evaluation/score,1", "evaluation/score,3"))
-    assert len(distinct(gather([tmp_path]))) == 3, "what says something else is not the same run"
 
 
 def test_repetitions_are_called_by_what_tells_their_folders_apart(tmp_path):

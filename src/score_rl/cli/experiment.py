@@ -13,7 +13,7 @@ from rich.table import Table
 from score_rl.cli.terminal import OUT, subcommand
 from score_rl.errors import InputError
 
-KEPT = Path("benchmarks/results")  # of a checkout of this project
+STORED = Path("benchmarks/results")  # of a checkout of this project
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class ExperimentRun:
     out: Path = Path("experiments")
     """Folder for results, with the trained fleets in fleets/ below it."""
     from_stored: Path | None = None
-    """Rebuild from kept results below this folder, without training; benchmarks/results where none is named."""
+    """Rebuild from stored results below this folder, without training; benchmarks/results where none is named."""
     methods: tuple[str, ...] = ()
     """Only these, for the experiments that compare methods."""
     datasets: tuple[str, ...] = ()
@@ -108,10 +108,10 @@ def experiment_command(arguments: Sequence[str]) -> int:
         asked.quiet,
     )  # fmt: skip
     request.check()
-    if asked.from_stored == KEPT and not KEPT.is_dir():
+    if asked.from_stored == STORED and not STORED.is_dir():
         raise InputError(
-            f"--from-stored without a folder reads {KEPT}, which is not here; run it in a checkout of this project, or "
-            "name a folder with kept results."
+            f"--from-stored without a folder reads {STORED}, which is not here; run it in a checkout of this project, "
+            "or name a folder with stored results."
         )
     console = Console(stderr=True, highlight=False)
 
@@ -155,5 +155,5 @@ def with_default_folder(arguments: Sequence[str]) -> list[str]:
     if "--from-stored" in given:
         place = given.index("--from-stored") + 1
         if place == len(given) or given[place].startswith("--"):
-            given.insert(place, str(KEPT))
+            given.insert(place, str(STORED))
     return given

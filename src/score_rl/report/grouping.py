@@ -37,7 +37,7 @@ _BESIDE_SETTINGS = {
     "episodes": lambda run: run.request.get("eval_episodes"),
     "judged in": lambda run: run.environment,
     "rows": lambda run: run.data.get("rows"),
-    "data": lambda run: str(run.data.get("checksum"))[:8],
+    "data": lambda run: (run.data.get("checksum") or "")[:8] or None,
 }
 
 
@@ -61,6 +61,9 @@ def tell_apart(results: Sequence[RunResult]) -> list[RunResult]:
             if len(set(known.values())) > 1:
                 for number, value in known.items():
                     settings[number][name] = value
+    for number, run in enumerate(results):
+        if run.chooses_settings:
+            settings[number]["used"] = "to choose"  # never averaged with results
     return _repetitions_apart(
         [dataclasses.replace(run, settings=mine) for run, mine in zip(results, settings, strict=True)]
     )

@@ -63,6 +63,7 @@ class RunResult:
     error: str | None = None  # why its experiment failed
     warning: str | None = None  # why its policy should not be trusted
     fleet: int | None = None  # which program of its experiment trained it
+    fresh_scores: Mapping[int, float] = dataclasses.field(default_factory=dict)  # of its last policy, by fresh episodes
 
     @property
     def finished(self) -> bool:
@@ -78,13 +79,10 @@ class RunResult:
         """The last normalised score in percent, whether the run has ended or not."""
         return self.last(SCORE)
 
-    def judged_again(self, episodes: int = 100) -> float | None:
-        """The score of the last policy in so many fresh episodes, where `benchmarks/keep.py` kept it."""
-        values = self.data.get(f"last_policies_{episodes}_episodes")
-        if not isinstance(values, list) or not self.finished:
-            return None
-        ended = [seed for seed in self.data["seeds"] if seed not in self.data["diverged"]]
-        return dict(zip(ended, values, strict=True)).get(self.seed)
+    @property
+    def chooses_settings(self) -> bool:
+        """Whether it was trained only to choose settings by it: then its scores are no result."""
+        return bool(self.request.get("chooses_settings"))
 
     @property
     def title(self) -> str:

@@ -3,11 +3,14 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.speed import floors, machines, tables, update_tables
 from benchmarks.speed.scale_figure import draw_scale
 from score_rl.algorithms.registry import algorithm_names
+from score_rl.report.results import SPEED, Curve, RunResult
+from score_rl.report.stored_results import store_results
 
 
 @pytest.mark.parametrize("document", tables.DOCUMENTS)
@@ -102,29 +105,31 @@ def test_a_processor_that_is_known_is_named():
     )
 
 
-def kept(folder: Path, name: str, pace: float | None, *, method: str = "score", **request: int) -> None:
-    (folder / name).mkdir()
-    result = {"seeds": [0, 1]} | ({} if pace is None else {"updates_per_second": pace})
-    summary = {
-        "request": {"algorithm": method, "steps": 120_000, "eval_every": 60_000} | request,
-        "results": {"a": result, "b": result},
-        "provenance": {"device": {"platform": "gpu", "kind": "NVIDIA Y"}, "cores": 4, "code": "0123456789abcdef"},
-    }
-    (folder / name / "summary.json").write_text(json.dumps(summary))
+def write_training(folder: Path, name: str, paces: list[float | None], *, method: str = "score", **request) -> None:
+    """Stored results of two data sets and two seeds; a pace for each data set."""
+    provenance = {"device": {"platform": "gpu", "kind": "NVIDIA Y"}, "cores": 4, "code": "0123456789abcdef"}
+    runs = [
+        RunResult(
+            folder=Path(name), name=f"{dataset}_seed={seed}", algorithm=method, dataset=dataset, environment="hopper",
+            task="hopper", seed=seed, config={}, status="finished", step=120_000, steps=120_000,
+            curves={} if pace is None else {SPEED: Curve(np.array([120_000]), np.array([pace]))},
+            request={"steps": 120_000, "eval_every": 60_000, **request}, provenance=provenance,
+        )
+        for dataset, pace in zip("ab", paces, strict=True) for seed in (0, 1)
+    ]  # fmt: skip
+    store_results(runs, folder / name, (SPEED,))
 
 
 def test_trainings_that_ended_say_how_long_they_took(tmp_path):
-    kept(tmp_path, "one", 1_000.0)
-    kept(tmp_path, "older", None)
-    kept(tmp_path, "other", 1_000.0, method="cql")
-    kept(tmp_path, "stopped", 1_000.0, steps_asked_for=240_000)
-    kept(tmp_path, "trial", 1_000.0, settings={"bc_decay": [1.0]})
+    write_training(tmp_path, "one", [1_000.0, 1_000.0])
+    write_training(tmp_path, "older", [None, None])
+    write_training(tmp_path, "other", [1_000.0, 1_000.0], method="cql")
+    write_training(tmp_path, "stopped", [1_000.0, 1_000.0], steps_asked_for=240_000)
+    write_training(tmp_path, "trial", [1_000.0, 1_000.0], settings={"bc_decay": [1.0]})
     (found,) = machines.trainings("score", tmp_path)
     assert (found.folder, found.machine, found.runs, found.evaluations, found.minutes) == ("one", "NVIDIA Y", 4, 2, 2.0)
-    summary = tmp_path / "one" / "summary.json"
-    mixed = json.loads(summary.read_text())
-    mixed["results"]["b"]["updates_per_second"] = 900.0
-    summary.write_text(json.dumps(mixed))
+    assert found.datasets == ["a", "b"]
+    write_training(tmp_path, "one", [1_000.0, 900.0])
     with pytest.raises(ValueError, match="one pace was expected"):
         machines.trainings("score", tmp_path)
 

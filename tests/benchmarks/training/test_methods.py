@@ -1,12 +1,10 @@
-"""Methods trained on the paper's data sets, kept, and found again."""
+"""Methods trained on the paper's data sets, stored, and read again."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from benchmarks.training import jobs, methods
+from benchmarks.training import jobs, methods, storing
 from benchmarks.training.jobs import Job
 from score_rl.errors import Stopped
 from score_rl.report.grouping import gather
@@ -25,15 +23,8 @@ def test_what_a_job_trains_on():
     assert jobs.stored_name("hopper-medium-replay") == "replica:hopper-medium-replay"
 
 
-def test_the_paper_calls_pbrl_what_has_priors_here():
-    hopper = ("hopper-medium-recollected", "replica:hopper-expert", "replica:hopper-full-replay")
-    assert methods.paper_cells("pbrl-prior", hopper) == {hopper[0]: 81.6, hopper[1]: 110.4}
-    assert methods.paper_cells("pbrl", hopper[:1]) == {hopper[0]: 75.3}
-    assert methods.paper_cells("iql", hopper) == {}
-
-
 @pytest.mark.slow
-def test_a_job_is_kept_and_read_by_the_report(tmp_path):
+def test_a_job_is_stored_and_read_by_the_report(tmp_path):
     asked = methods.Arguments(
         sources=tmp_path, out=tmp_path, jobs=("bc:40:2:hopper-random+hopper-expert",), transitions=2_000,
         evaluations=2, episodes=2,
@@ -41,12 +32,14 @@ def test_a_job_is_kept_and_read_by_the_report(tmp_path):
     for _ in range(2):  # the second time there is nothing left to train
         methods.main(asked)
     folder = tmp_path / "results" / "bc-40-2-hopper-random-hopper-expert"
-    summary = json.loads((folder / "summary.json").read_text())
-    assert set(summary["results"]) == {"replica:hopper-random", "replica:hopper-expert"}
-    runs = gather([Path(folder)])
+    runs = gather([folder])
     assert {(run.algorithm, run.dataset, run.seed) for run in runs} == {
         ("bc", f"replica:hopper-{kind}", seed) for kind in ("random", "expert") for seed in (0, 1)
     }
+    for run in runs:
+        assert set(run.fresh_scores) == {2}
+        assert {"evaluation/score", "train/bc_error", "speed/updates_per_second"} == set(run.curves)
+        assert run.curves["evaluation/score"].steps.tolist() == [20, 40]
 
 
 def test_data_can_be_collected_before_anything_is_trained(tmp_path, monkeypatch):
@@ -73,7 +66,7 @@ def test_data_of_later_jobs_are_collected_while_the_first_trains(tmp_path, monke
     assert "hopper_medium-v2.hdf5" in capfd.readouterr().err
 
 
-def test_what_was_stopped_is_kept_as_the_shorter_run_it_was(tmp_path, monkeypatch):
+def test_what_was_stopped_is_stored_as_the_shorter_run_it_was(tmp_path, monkeypatch):
     """Two seeds, of which one was judged twice and the other once."""
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
     job = "bc:40:2:hopper-random"
@@ -92,23 +85,21 @@ def test_what_was_stopped_is_kept_as_the_shorter_run_it_was(tmp_path, monkeypatc
     with pytest.raises(SystemExit, match="bc:40:2:hopper-random: stopped at update 40"):
         methods.main(asked)
     folder = tmp_path / "results" / jobs.folder_name(job)
-    summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["request"]["steps"], summary["request"]["steps_asked_for"]) == (20, 40)
+    runs = gather([folder])
+    assert [(run.steps, run.step, run.status) for run in runs] == [(20, 20, "finished")] * 2
+    assert {(run.request["steps"], run.request["steps_asked_for"]) for run in runs} == {(20, 40)}
     scores = [experiment.metrics.of(run.id).curve("evaluation/score")[1][0] for run in experiment]
-    assert summary["results"]["replica:hopper-random"]["last_policies"] == pytest.approx(scores)
-    curves = (folder / "curves.csv").read_text()
-    assert ",20,evaluation/score," in curves
-    assert ",40," not in curves
-    assert {run.steps for run in gather([folder])} == {20}
+    assert [run.score for run in runs] == pytest.approx(scores, rel=1e-5)
+    assert ",40," not in (folder / "curves.csv").read_text()
 
 
 def test_what_was_stopped_before_it_was_judged_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
     job = "bc:40:1:hopper-random"
     asked = methods.Arguments(tmp_path, tmp_path, (job,), transitions=1_000, evaluations=2)
-    methods.run(asked, Job.parse(job))
+    experiment, _ = methods.run(asked, Job.parse(job))
     stored = tmp_path / jobs.folder_name(job) / "metrics.csv"
     lines = stored.read_text().splitlines(keepends=True)
     stored.write_text("".join(line for line in lines if "evaluation/" not in line))
-    methods.keep_what_was_reached(asked, Job.parse(job))
+    assert storing.store_what_was_reached(experiment, tmp_path / "results") == []
     assert not (tmp_path / "results").exists()

@@ -1,5 +1,6 @@
 """Results that were never measured, for tests of what is made of measured ones."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,10 @@ from score_rl.report.results import Curve, RunResult
 MILLION = 1_000_000
 
 
-def runs(algorithm, dataset, scores, steps=MILLION, *, folder="kept", status="finished", request=None, **config):
-    """A run for each score, by seeds from 0 on."""
+def runs(
+    algorithm, dataset, scores, steps=MILLION, *, folder="kept", status="finished", request=None, first=0, **config
+):
+    """A run for each score, by seeds from the first on."""
     return [
         RunResult(
             folder=Path(folder), name=f"{dataset}_seed={seed}", algorithm=algorithm, dataset=dataset,
@@ -20,8 +23,15 @@ def runs(algorithm, dataset, scores, steps=MILLION, *, folder="kept", status="fi
             curves={"evaluation/score": Curve(np.array([steps]), np.array([float(score)]))},
             data={"checksum": folder}, request={"eval_episodes": 10} | (request or {}),
         )
-        for seed, score in enumerate(scores)
+        for seed, score in enumerate(scores, first)
     ]  # fmt: skip
+
+
+def curve_of(algorithm, dataset, scores, steps=MILLION, *, seed=0, **options):
+    """A run with so many evaluations, evenly spaced, up to its end."""
+    (run,) = runs(algorithm, dataset, [0], steps, first=seed, **options)
+    places = np.arange(1, len(scores) + 1) * (steps // len(scores))
+    return dataclasses.replace(run, curves={"evaluation/score": Curve(places, np.array(scores, float))})
 
 
 def complete(shift=None, methods=METHODS, datasets=None, steps=MILLION):

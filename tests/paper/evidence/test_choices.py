@@ -2,18 +2,17 @@
 
 import dataclasses
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from score_rl.paper.evidence import figures, grids, reading, tables
+from score_rl.paper.evidence import figures, reading, tables
 from score_rl.paper.evidence.method_claims import all_aggregates, first_overall, low_and_medium
 from score_rl.paper.evidence.records import Choice, Evidence
 from score_rl.paper.experiments.choice import BETAS, DECAYS
 from score_rl.report.published import paper_datasets
-from tests.paper.evidence.made_up import MILLION, complete, runs
+from tests.paper.evidence.made_up import complete, runs
 
 CHECKOUT = Path(__file__).parents[3]
 
@@ -26,20 +25,22 @@ def stored():
 # -- settings chosen for each data set -------------------------------------------------------------------------------
 
 
-def kept_grid(folder, scores):
-    """A stored grid: every setting has the score given for it, or 1."""
-    (folder / "grid-hopper").mkdir(parents=True)
-    lines = ["dataset,beta,bc_decay,seed,step,score"]
-    for beta, decay in itertools.product(BETAS, DECAYS):
-        for dataset in ("replica:hopper-expert", "replica:hopper-random"):
-            lines.append(f"{dataset},{beta},{decay},5,{MILLION},{scores.get((dataset, beta, decay), 1.0)}")
-    (folder / "grid-hopper" / grids.TABLE).write_text("\n".join(lines) + "\n")
-    (folder / "grid-hopper" / "grid.json").write_text(json.dumps({"request": {"seeds": [5], "steps": MILLION}}))
+def stored_grid(scores):
+    """The runs of a grid: every setting has the score given for it, or 1."""
+    return [
+        run
+        for beta, decay in itertools.product(BETAS, DECAYS)
+        for dataset in ("replica:hopper-expert", "replica:hopper-random")
+        for run in runs(
+            "score", dataset, [scores.get((dataset, beta, decay), 1.0)], folder="grid-hopper", first=5,
+            request={"chooses_settings": True}, beta=beta, bc_decay=decay,
+        )
+    ]  # fmt: skip
 
 
 def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
     assert tables.grid(Evidence({}), tmp_path) == "Not run yet."
-    kept_grid(tmp_path, {("replica:hopper-expert", 0.1, 1.0): 110.0, ("replica:hopper-random", 0.2, 0.98): 30.0})
+    grid = stored_grid({("replica:hopper-expert", 0.1, 1.0): 110.0, ("replica:hopper-random", 0.2, 0.98): 30.0})
     by = {"chosen_by_seeds": [5]}
     chosen = runs("score", "replica:hopper-expert", [108, 112], folder="a", request=by, beta=0.1, bc_decay=1.0)
     other = runs("score", "replica:hopper-expert", [1, 2], folder="b", request=by, beta=0.5, bc_decay=1.0)
@@ -47,7 +48,7 @@ def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
     common = runs("score", "replica:hopper-expert", [85, 85]) + runs("score", "replica:hopper-random", [31, 31])
     stored = reading.collect(common)
     expert, random = sorted(
-        reading.read_choices(tmp_path, unmarked + chosen + other + common, stored),
+        reading.read_choices(grid, unmarked + chosen + other + common, stored),
         key=lambda choice: choice.dataset,
     )
     assert (expert.dataset, expert.beta, expert.bc_decay, expert.seeds) == ("hopper-expert", 0.1, 1.0, (5,))
@@ -93,7 +94,7 @@ def chosen(stored, dataset, more):
         common, scores=[score + more for score in common.scores], files=(Path("chosen-it/summary.json"),)
     )
     means = dict.fromkeys(itertools.product(BETAS, DECAYS), 1.0)
-    return [Choice(dataset, 0.5, 0.96, (5, 6), 1.0, 1.0, Path("grid-it/scores.csv"), better, means)]
+    return [Choice(dataset, 0.5, 0.96, (5, 6), 1.0, 1.0, Path("grid-it/curves.csv"), better, means)]
 
 
 @pytest.mark.usefixtures("hastily")
@@ -118,8 +119,8 @@ def test_a_grid_of_any_size_is_drawn(stored):
 
 
 def test_a_choice_that_has_not_been_trained_says_so(tmp_path):
-    kept_grid(tmp_path, {("replica:hopper-expert", 0.1, 1.0): 110.0})
+    grid = stored_grid({("replica:hopper-expert", 0.1, 1.0): 110.0})
     stored = reading.collect([])
-    choices = reading.read_choices(tmp_path, [], stored)
+    choices = reading.read_choices(grid, [], stored)
     table = tables.grid(dataclasses.replace(stored, choices=choices), tmp_path)
     assert table.count("not run yet") == 2

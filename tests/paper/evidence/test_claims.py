@@ -16,7 +16,7 @@ from score_rl.paper.evidence.verdicts import FAILS, HOLDS, OPEN, PART
 from score_rl.paper.experiments.protocols import METHODS
 from score_rl.report.published import paper_datasets, paper_table
 from score_rl.report.results import Curve
-from tests.paper.evidence.made_up import MILLION, complete, runs
+from tests.paper.evidence.made_up import MILLION, complete, curve_of
 
 
 def overall(**options):
@@ -125,9 +125,7 @@ def test_late_collapse_in_the_papers_length():
 
 def test_endings_are_those_of_whole_trainings_of_score_alone():
     def trained(scores, algorithm="score", steps=MILLION, **config):
-        (run,) = runs(algorithm, "replica:hopper-expert", [0], steps, **config)
-        places = np.arange(1, len(scores) + 1) * (steps // len(scores))
-        return dataclasses.replace(run, curves={"evaluation/score": Curve(places, np.array(scores, float))})
+        return curve_of(algorithm, "replica:hopper-expert", scores, steps, **config)
 
     falling = [100, 90, 10, 10, 10, 10, 10]
     found = reading.endings_of(

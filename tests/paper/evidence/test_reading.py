@@ -92,8 +92,9 @@ def test_everything_else_that_is_stored_is_named(tmp_path):
 
 def test_fresh_episodes_belong_to_their_seeds():
     made = runs("score", "hopper-medium-recollected", [1, 2, 3])
-    facts = {"seeds": [0, 1, 2], "diverged": [1], "last_policies_100_episodes": [10.0, 30.0]}
-    made = [dataclasses.replace(run, data=facts, status="diverged" if run.seed == 1 else "finished") for run in made]
+    fresh = {0: {100: 10.0}, 1: {}, 2: {100: 30.0}}
+    made = [dataclasses.replace(r, fresh_scores=fresh[r.seed]) for r in made]
+    made[1] = dataclasses.replace(made[1], status="diverged")
     found = reading.collect(made).results["score", "hopper-medium"]
     assert (found.scores, found.fresh) == ([1, 3], [10, 30])
     assert reading.collect(runs("score", "replica:hopper-medium", [1])).results["score", "hopper-medium"].fresh is None

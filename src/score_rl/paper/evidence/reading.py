@@ -1,23 +1,24 @@
 """Stored results as tables and claims want them: one protocol for each method and data set, the rest by name."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from score_rl.paper.evidence import grids
 from score_rl.paper.evidence.records import Choice, Ending, Evidence, Result, read_experiments
 from score_rl.paper.evidence.wanted import WANTED, read_wanted
-from score_rl.paper.experiments.choice import Setting, ending
+from score_rl.paper.experiments.choice import USUAL, Setting, best, ending, setting_means, setting_of
 from score_rl.paper.experiments.execution import once
 from score_rl.paper.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
 from score_rl.report.grouping import gather, group, tell_apart, unusual
 from score_rl.report.published import PAPER_STEPS, data_kind, paper_dataset, paper_datasets
-from score_rl.report.results import SCORE, Curve, Group, RunResult
+from score_rl.report.results import SCORE, Group, RunResult
+from score_rl.report.stored_results import CURVES, SUMMARY
 
+FRESH = 100  # episodes in which last policies are judged again
 RESULTS = Path("benchmarks", "results")  # in a checkout
 
 
@@ -26,10 +27,11 @@ def read(checkout: Path) -> Evidence:
     folder = checkout / RESULTS
     speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
     runs = gather([folder])
-    found = collect(runs, read_experiments(folder / "experiments"), speeds)
-    alone = [run for run in runs if folder / "experiments" not in run.folder.parents]
-    choices = read_choices(folder, runs, found)
-    endings = [*endings_of(alone), *endings_in_grids(folder)]
+    results, choosing = ([run for run in runs if run.chooses_settings is only] for only in (False, True))
+    found = collect(results, read_experiments(folder / "experiments"), speeds)
+    alone = [run for run in results if folder / "experiments" not in run.folder.parents]
+    choices = read_choices(choosing, results, found)
+    endings = endings_of([*alone, *choosing])
     return replace(
         found, choices=choices, variants=read_variants(alone), endings=endings,
         wanted=read_wanted(checkout / WANTED), checkout=checkout,
@@ -42,27 +44,32 @@ def read_variants(runs: Sequence[RunResult]) -> list[Result]:
     return [result_of(each) for each in group(tell_apart(mine)) if protocol_of(each).seeds]
 
 
-def read_choices(folder: Path, runs: Sequence[RunResult], evidence: Evidence) -> list[Choice]:
-    """By the paper's order of data sets."""
+def read_choices(choosing: Sequence[RunResult], results: Sequence[RunResult], evidence: Evidence) -> list[Choice]:
+    """What each stored grid chose for each of its data sets, by the paper's order of data sets."""
+    grids: dict[tuple[Path, str], list[RunResult]] = {}
+    for run in choosing:
+        grids.setdefault((run.folder, run.dataset), []).append(run)
     found = []
-    for path in sorted(folder.glob(f"grid-*/{grids.TABLE}")):
-        request = json.loads(path.with_name("grid.json").read_text())["request"]
-        scores = grids.judged(path)
-        for dataset, setting in grids.choices(path).items():
-            name = paper_dataset(dataset) or dataset
-            mine = [
-                run
-                for run in runs
-                if (run.algorithm, run.dataset, run.steps) == ("score", dataset, request["steps"])
-                and was_chosen(run)
-                and (run.config["beta"], run.config["bc_decay"]) == setting
-            ]
-            reported = result_of(group(tell_apart(mine))[0]) if mine else None
-            if setting == grids.COMMON:
-                reported = evidence.results.get(("score", name))
-            means = (scores[dataset][setting], scores[dataset].get(grids.COMMON))
-            found.append(Choice(name, *setting, tuple(request["seeds"]), *means, path, reported, scores[dataset]))
+    for (folder, dataset), mine in grids.items():
+        means = setting_means(mine)
+        setting = best(means)
+        if setting is None:
+            continue
+        name, seeds = paper_dataset(dataset) or dataset, tuple(sorted({run.seed for run in mine}))
+        reported = (
+            evidence.results.get(("score", name)) if setting == USUAL else reported_with(setting, mine[0], results)
+        )
+        file = folder / CURVES
+        found.append(Choice(name, *setting, seeds, means[setting], means.get(USUAL), file, reported, means))
     return sorted(found, key=lambda choice: paper_datasets().index(choice.dataset))
+
+
+def reported_with(setting: Setting, like: RunResult, results: Sequence[RunResult]) -> Result | None:
+    """What a chosen setting reached on the reported seeds, in runs as long as the one that is given."""
+    what = ("score", like.dataset, like.steps)
+    mine = [run for run in results if (run.algorithm, run.dataset, run.steps) == what and was_chosen(run)]
+    mine = [run for run in mine if setting_of(run.config) == setting]
+    return result_of(group(tell_apart(mine))[0]) if mine else None
 
 
 def endings_of(runs: Sequence[RunResult]) -> list[Ending]:
@@ -71,25 +78,10 @@ def endings_of(runs: Sequence[RunResult]) -> list[Ending]:
     for run in runs:
         full = run.algorithm == "score" and run.finished and run.steps >= PAPER_STEPS and SCORE in run.curves
         if full and set(unusual(run, run.config)) <= {"beta", "bc_decay"}:
-            found.append(_ending(run.dataset, _setting(run.config), run.curves[SCORE], run.folder / "curves.csv"))
+            curve, setting = run.curves[SCORE], setting_of(run.config)
+            best_one, file = float(np.max(curve.values)), run.folder / CURVES
+            found.append(Ending(paper_dataset(run.dataset) or run.dataset, *setting, best_one, ending(curve), file))
     return found
-
-
-def endings_in_grids(folder: Path) -> list[Ending]:
-    return [
-        _ending(dataset, setting, curve, path)
-        for path in sorted(folder.glob(f"grid-*/{grids.TABLE}"))
-        for (dataset, setting, _), curve in grids.ended(path).items()
-        if curve.steps[-1] >= PAPER_STEPS
-    ]
-
-
-def _ending(dataset: str, setting: Setting, curve: Curve, file: Path) -> Ending:
-    return Ending(paper_dataset(dataset) or dataset, *setting, float(np.max(curve.values)), ending(curve), file)
-
-
-def _setting(config: Mapping[str, Any]) -> Setting:
-    return Setting(config.get("beta", grids.COMMON.beta), config.get("bc_decay", grids.COMMON.bc_decay))
 
 
 def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = None) -> Evidence:
@@ -109,7 +101,7 @@ def collect(runs: Sequence[RunResult], experiments: Any = None, speeds: Any = No
 def result_of(group: Group) -> Result:
     """One cell: a method on a data set, by one protocol."""
     ended = [run for run in group.finished if run.score is not None]
-    again = [run.judged_again() for run in ended]
+    again = [run.fresh_scores.get(FRESH) for run in ended]
     return Result(
         algorithm=group.algorithm,
         dataset=paper_dataset(group.dataset) or group.dataset,
@@ -119,6 +111,6 @@ def result_of(group: Group) -> Result:
         precision=ended[0].request.get("precision", "float32"),
         scores=group.final(SCORE).tolist(),
         fresh=None if None in again else [value for value in again if value is not None],
-        files=tuple(dict.fromkeys(run.folder / "summary.json" for run in ended)),
+        files=tuple(dict.fromkeys(run.folder / SUMMARY for run in ended)),
         unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0], ended[0].config).items()),
     )

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from score_rl.paper.experiments.plan import (
 )
 from score_rl.paper.experiments.protocols import rounded
 from score_rl.report.published import SEEDS, paper_dataset, paper_datasets, printed
-from score_rl.report.results import Curve
+from score_rl.report.results import Curve, RunResult
 from score_rl.report.score_figures import SettingGrid, setting_grids
 from score_rl.report.statistics import agreement
 
@@ -43,6 +43,7 @@ class Setting(NamedTuple):
 
 
 GRID = tuple(Setting(*pair) for pair in itertools.product(BETAS, DECAYS))
+CHOOSING_LABELS = frozenset(map(str, GRID))
 USUAL = Setting(Config().beta, Config().bc_decay)
 
 
@@ -66,13 +67,27 @@ def plan(request: Request) -> list[Asked]:
 
 def then(request: Request, done: Sequence[Done]) -> list[Asked]:
     """Each data set's choice with the reported seeds."""
-    found = {dataset: best(judged(done, dataset)) for dataset in _datasets(done)}
+    found = {dataset: best(means_on(done, dataset)) for dataset in _datasets(done)}
     return [
         asked
         for name in asked_data(request)
         if (setting := found.get(shown_name(name))) is not None
         for asked in product(request, [Variant(CHOSEN, setting._asdict())], [name])
     ]
+
+
+def mark(request: Request, done: Sequence[Done]) -> list[Done]:
+    """The same runs with what they are for in their records, as `stored_results.py` says."""
+    marked = []
+    for run in done:
+        about: dict[str, Any] = {}
+        if run.label in CHOOSING_LABELS:
+            about = {"chooses_settings": True}
+        elif run.label == CHOSEN and setting_of(run.result.config) != USUAL:
+            about = {"chosen_by_seeds": list(choosing_seeds(request))}
+        result = replace(run.result, request={**run.result.request, **about}) if about else run.result
+        marked.append(Done(run.label, result))
+    return marked
 
 
 def cost(request: Request) -> str:
@@ -91,14 +106,27 @@ def ending(curve: Curve) -> float:
     return float(np.mean(curve.values[late]))
 
 
-def judged(done: Sequence[Done], dataset: str) -> dict[Setting, float]:
-    """By setting: the mean over the seeds that choose; none where one of them has not ended well."""
-    found, measure = {}, _measure(done, dataset)
+def setting_of(config: Mapping[str, Any]) -> Setting:
+    return Setting(config.get("beta", USUAL.beta), config.get("bc_decay", USUAL.bc_decay))
+
+
+def setting_means(runs: Iterable[RunResult], measure: str = SCORE) -> dict[Setting, float]:
+    """By setting: the mean over its runs of how each ended. A setting of which one run did not end well has none."""
+    by_setting: dict[Setting, list[RunResult]] = {}
+    for run in runs:
+        by_setting.setdefault(setting_of(run.config), []).append(run)
+    found = {}
     for setting in GRID:
-        mine = [run.result for run in done if run.label == str(setting) and run.result.dataset == dataset]
+        mine = by_setting.get(setting, [])
         if mine and all(run.finished and measure in run.curves for run in mine):
             found[setting] = float(np.mean([ending(run.curves[measure]) for run in mine]))
     return found
+
+
+def means_on(done: Sequence[Done], dataset: str) -> dict[Setting, float]:
+    """The means of the runs that choose on a data set."""
+    mine = [run.result for run in done if run.label in CHOOSING_LABELS and run.result.dataset == dataset]
+    return setting_means(mine, _measure(done, dataset))
 
 
 def best(means: Mapping[Setting, float]) -> Setting | None:
@@ -122,7 +150,7 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
     made = Presentation()
     grids, rows, numbers = [], [], []
     for dataset in _datasets(done):
-        means, measure = judged(done, dataset), _measure(done, dataset)
+        means, measure = means_on(done, dataset), _measure(done, dataset)
         setting = best(means)
         if setting is None:
             made.remarks.append(f"{dataset}: nothing could be chosen, every setting has a run that did not end well.")
@@ -179,6 +207,7 @@ EXPERIMENTS = (
         plan,
         present,
         then=then,
+        mark=mark,
         cost=cost,
     ),
 )

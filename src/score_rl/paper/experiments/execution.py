@@ -123,14 +123,14 @@ def _trained(
 def rebuild(
     experiments: Sequence[Experiment], request: Request, folder: Path, say: Say
 ) -> dict[str, tuple[Path, Presentation]]:
-    """From kept tables, without training."""
+    """From stored results, without training."""
     check_tools(experiments)
     check_out(experiments, request, "stored")
-    results = [run for run in once(gather([folder])) if _picked(request, run)]
+    results = [run for run in once(gather([folder])) if _picked(request, run) and not run.chooses_settings]
     made = {}
     for experiment in experiments:
         if experiment.stored is None:
-            raise InputError(f"{experiment.name} cannot be rebuilt from kept tables; run it without --from-stored.")
+            raise InputError(f"{experiment.name} cannot be rebuilt from stored results; run it without --from-stored.")
         done = experiment.stored(results)
         if not done:
             raise InputError(
@@ -138,7 +138,7 @@ def rebuild(
             )
         path, result = _make(experiment, request, done, "stored", say)
         if len(done) < len(results):
-            result.remarks.append(f"{len(results) - len(done)} other kept runs below {folder} are not part of this.")
+            result.remarks.append(f"{len(results) - len(done)} other stored runs below {folder} are not part of this.")
         made[experiment.name] = path, result
     return made
 
@@ -187,12 +187,14 @@ def _make(
 ) -> tuple[Path, Presentation]:
     say(f"Drawing {experiment.name} ...")
     folder = _folder(experiment, request, kind)
+    if experiment.mark is not None:
+        done = experiment.mark(request, done)
     made = experiment.present(request, done)
     made.remarks += mixed_precision([run.result for run in done])
     from_stored = kind == "stored"
     note = f"{request.proves} {WHAT_THE_DATA_IS[request.kind]}"
     if from_stored:
-        note = "From kept results, each with the data and the number of updates that its own record states."
+        note = "From stored results, each with the data and the number of updates that its own record states."
     elif experiment.note is not None:
         note = experiment.note(request)
     files = write(folder, made, note, warn=request.scale.small and not from_stored)

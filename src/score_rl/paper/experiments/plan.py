@@ -257,6 +257,7 @@ class Experiment:
     on_data: bool = True  # whether --source and --datasets do
     cost: Callable[[Request], str] | None = None  # where it is not the number of planned runs
     then: Callable[[Request, Sequence[Done]], list[Asked]] | None = None  # runs that depend on those
+    mark: Callable[[Request, Sequence[Done]], Sequence[Done]] | None = None  # what runs are for, in their records
     note: Callable[[Request], str] | None = None  # what may be concluded, where the scale and source do not say it
 
 

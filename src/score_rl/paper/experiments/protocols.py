@@ -64,8 +64,8 @@ def protocol_of(found: Group) -> Protocol:
 
 
 def ordinary(run: RunResult) -> bool:
-    """With its authors' settings, but for schedules; of SCORE, one common β and γ_bc on all data sets."""
-    return not unusual(run, run.config)
+    """A result with its authors' settings, but for schedules; of SCORE, one common β and γ_bc on all data sets."""
+    return not run.chooses_settings and not unusual(run, run.config)
 
 
 def candidates(results: Iterable[RunResult]) -> dict[tuple[str, str], list[Group]]:
@@ -110,8 +110,10 @@ def closest(results: Iterable[RunResult]) -> list[Group]:
 
 
 def chosen(results: Iterable[RunResult]) -> list[Group]:
-    """SCORE's runs whose settings other seeds chose from a grid (`benchmarks/grid.py`), as their record says: the
-    protocol closest to the paper's on each data set, in the paper's order."""
+    """SCORE's runs with settings that other seeds chose from a grid, as their records say.
+
+    On each data set those of the protocol closest to the paper's; in the paper's order.
+    """
     picked = [run for run in results if was_chosen(run) and run.algorithm == "score" and paper_dataset(run.dataset)]
     found: dict[str, Group] = {}
     for each in sorted(group(tell_apart(widest_first(picked))), key=_closeness, reverse=True):

@@ -1,0 +1,96 @@
+"""Train an experiment, or go on with it, and store the results of its runs in the one format."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import score_rl
+from score_rl.report.results import FINISHED, SCORE, SPEED, Curve, RunResult, read_experiment
+from score_rl.report.stored_results import store_results
+
+
+def trained(
+    folder: Path, datasets: Sequence[str], *, steps: int, evaluations: int, **options: Any
+) -> score_rl.Experiment:
+    """The experiment in a folder, begun or gone on with; judged so many times along each curve."""
+    if (folder / "experiment.json").exists():
+        return score_rl.resume(folder)
+    return score_rl.train(datasets, steps=steps, eval_every=steps // evaluations, out=folder, **options)
+
+
+def fresh_scores(experiment: score_rl.Experiment, episodes: int) -> dict[str, float]:
+    """By run, the mean score of its last policy in fresh episodes; none of runs that diverged."""
+    ended = [run for run in experiment if run.status.state != "diverged"]
+    judged = experiment.evaluate_runs(episodes, runs=ended) if ended else ()
+    return {run.id: judgement.summary(0)["score"] for run, judgement in judged}
+
+
+def store(
+    experiment: score_rl.Experiment,
+    folder: Path,
+    *,
+    fresh: tuple[int, Mapping[str, float]] = (0, {}),
+    about: Mapping[str, Any] | None = None,
+) -> list[RunResult]:
+    """Store the runs with their evaluations, the metrics of the algorithm's headline and their speed.
+
+    `fresh` is a number of episodes and the scores in them; `about` is added to the request.
+    """
+    episodes, scores = fresh
+    runs = [
+        dataclasses.replace(
+            run,
+            request={**run.request, **(about or {})},
+            fresh_scores={episodes: scores[run.name]} if run.name in scores else {},
+        )
+        for run in read_experiment(experiment.folder.path)
+    ]
+    _write(experiment, runs, folder)
+    return runs
+
+
+def store_what_was_reached(experiment: score_rl.Experiment, folder: Path) -> list[RunResult]:
+    """Store an interrupted experiment as the shorter one it is: all runs up to where each of them was judged."""
+    runs = read_experiment(experiment.folder.path)
+    judged = [run.curves[SCORE].steps[-1] if SCORE in run.curves else 0 for run in runs if run.status != "diverged"]
+    reached = int(min(judged, default=0))
+    if not reached:
+        return []
+    shorter = [cut(run, reached) for run in runs]
+    _write(experiment, shorter, folder)
+    return shorter
+
+
+def cut(run: RunResult, reached: int) -> RunResult:
+    """The run as if it had been asked for so many updates."""
+    curves = {}
+    for name, curve in run.curves.items():
+        early = curve.steps <= reached
+        if early.any():
+            curves[name] = Curve(curve.steps[early], curve.values[early])
+    return dataclasses.replace(
+        run,
+        status=run.status if run.status == "diverged" else FINISHED,
+        step=min(run.step, reached),
+        steps=reached,
+        curves=curves,
+        request={**run.request, "steps": reached, "steps_asked_for": run.steps},
+    )
+
+
+def _write(experiment: score_rl.Experiment, runs: Sequence[RunResult], folder: Path) -> None:
+    headline = (f"train/{name}" for name in experiment[0].algorithm.headline)
+    store_results(runs, folder, (SCORE, *headline, SPEED), experiment.spec.eval_every)
+
+
+def described(runs: Sequence[RunResult]) -> str:
+    """The last policies' scores by data set, in a line."""
+    by_dataset: dict[str, list[float]] = {}
+    for run in runs:
+        if run.finished and run.score is not None:
+            by_dataset.setdefault(run.dataset, []).append(run.score)
+    parts = (f"{name} {np.mean(scores):.1f} ± {np.std(scores):.1f}" for name, scores in by_dataset.items())
+    return ", ".join(parts) or "no run was judged"
