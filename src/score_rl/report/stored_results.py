@@ -101,7 +101,7 @@ def read_stored(folder: Path) -> list[RunResult]:
         with (folder / CURVES).open(newline="") as file:
             rows = list(csv.DictReader(file))
         return _runs(folder, summary, rows)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
