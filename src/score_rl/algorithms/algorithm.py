@@ -1,7 +1,7 @@
-"""What every algorithm is: a configuration and a handful of pure functions.
+"""What every algorithm is: a `Config` and a few pure functions.
 
-The fleet engine supplies sampling, `vmap` over runs and `scan` over updates; an algorithm is written for one
-run and one batch, in treated units: observations standardised, rewards scaled, actions within ±1.
+An algorithm is written for one run and one batch. The engine draws the batches, and runs many updates (`scan`) of many
+runs (`vmap`). All numbers are treated: observations standardised, rewards scaled, actions within ±1.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Of each column over a whole data set, in treated units."""
+    """Of each column over the whole data set, in treated units."""
 
     mean: Float[Array, " columns"]
     std: Float[Array, " columns"]
@@ -51,7 +51,7 @@ class Statistics(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """A run's whole data set inside the program, for stages and refreshes."""
+    """A run's whole data set inside the compiled program, for stages and refreshes."""
 
     length: Int[Array, ""]
     take: Callable[[Int[Array, " batch"]], Batch]  # the transitions of these rows
@@ -73,8 +73,8 @@ class Data:
 class Stage:
     """Training before the training: a dynamics model, a first policy.
 
-    The engine runs epochs of `updates` until a run is `done` or has seen `epochs`, stores and resumes it like
-    training itself, and keeps its result in the cache for the next experiment with the same data and `settings`.
+    The engine runs epochs of `updates` until a run is `done` or has seen `epochs`. A stage is stored and resumed like
+    training itself. Its result is kept in the cache for the next experiment with the same data and `settings`.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Stage:
     update: Callable[..., tuple[Any, Metrics]]  # (config, state, data, key) -> state, metrics
     judge: Callable[..., tuple[Any, Metrics]]  # (config, state, data) -> state, held-out metrics; after an epoch
     done: Callable[..., Bool[Array, ""]]  # (config, state) -> stop this run
-    result: Callable[..., Any]  # (config, state, data) -> what it is all for
+    result: Callable[..., Any]  # (config, state, data) -> what training needs of it
     absorb: Callable[[Any, Any], Any]  # (State of training, result) -> State
 
 
@@ -114,15 +114,15 @@ class Algorithm:
 
 
 def cycle(algorithm: Algorithm, config: Any) -> int:
-    """The least number of updates after which everything has had its turn."""
+    """The least number of updates that is a multiple of all turns and refreshes."""
     turns = algorithm.turns(config)
     return math.lcm(turns, algorithm.refresh_every(config)) if algorithm.refresh else turns
 
 
 def network_parameters(algorithm: Algorithm, shapes: Shapes) -> int:
-    """Numbers in all networks of one run with default settings: online, target, prior and dynamics networks.
+    """Parameters of all networks of one run with default settings: online, target, prior and dynamics networks.
 
-    Neither optimisers nor single multipliers count, as in the paper's run-time table.
+    Optimisers and single multipliers do not count, as in the paper's run-time table.
     """
     state = jax.eval_shape(lambda: algorithm.init(algorithm.Config(), shapes, jax.random.key(0)))
     parts = jax.tree_util.tree_leaves_with_path(state, is_leaf=lambda part: isinstance(part, eqx.Module))

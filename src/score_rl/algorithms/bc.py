@@ -2,8 +2,8 @@ r"""BC: behaviour cloning, the actor's regression alone.
 
     L(π) = E[(π(s) - a)²],    averaged over the action's dimensions
 
-No value is learned, so the policy is at best that of the data. It is what SCORE and TD3-BC become when the value's
-weight is 0, and the yardstick that every method here has to beat.
+No value is learned, so the policy is at best that of the data. SCORE and TD3-BC become BC when the value's weight is 0.
+Every other method here has to beat it.
 """
 
 from typing import Literal, NamedTuple
@@ -57,7 +57,7 @@ def act(
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
-    """The learned policy is deterministic; `key` is not needed."""
+    """π(s). It is deterministic, so `key` is not used."""
     return deterministic(actor, observations)
 
 

@@ -1,7 +1,7 @@
 r"""BCQ: batch-constrained Q-learning (Fujimoto, Meger and Precup, 2019).
 
-A conditional VAE learns which actions the data takes in a state (`algorithms/behaviour.py`). The policy is a choice:
-candidates â from the VAE, each moved by at most Φ by a perturbation network ξ, and the critic picks the best.
+A conditional VAE learns which actions the data takes in a state (`behaviour.py`). The VAE proposes candidates â. A
+perturbation network ξ moves each by at most Φ, and the critic picks the best:
 
     ξ(s, â) = clip(â + Φ·tanh(net(s, â)), ±1)
     y = r + γ·(1 - terminal)·max_j [λ·min_i Q'_i(s', ξ'(s', â_j)) + (1 - λ)·max_i Q'_i(s', ξ'(s', â_j))],  j = 1..n
@@ -9,8 +9,8 @@ candidates â from the VAE, each moved by at most Φ by a perturbation network �
     L(ξ) = -E[Q_1(s, ξ(s, â))]
     π(s) = argmax_j Q_1(s, ξ(s, â_j)),  j = 1..100
 
-The weighted minimum is the soft clipped double Q. In each update the VAE moves first, then the critics by the new
-VAE, then ξ by both, then the targets.
+The sum of minimum and maximum is the soft clipped double Q. In each update the VAE moves first, then the critics by the
+new VAE, then ξ by both, then the targets.
 """
 
 from typing import Literal, NamedTuple
@@ -35,9 +35,7 @@ class Config:
     soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (paper)", maximum=1, group="paper")
     kl_weight: float = setting(0.5, "weight of the VAE's KL term (published code)")
     discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (paper)", above=0, maximum=1, group="paper")
     critic_learning_rate: float = setting(1e-3, "Adam's learning rate for the critics (published code)")
     actor_learning_rate: float = setting(1e-3, "Adam's learning rate for the perturbation (published code)")
     vae_learning_rate: float = setting(1e-3, "Adam's learning rate for the VAE (published code)")
@@ -154,7 +152,7 @@ def act(
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
-    """The best of many candidates. Without a key every state gets the same latents: π is then a function of s."""
+    """The best of many candidates. Without a key every state gets the same latents, so that π is a function of s."""
     noise = acting_noise(key, config.acting_samples, len(observations), policy.vae.latent, observations.dtype)
     actions = candidates(policy.vae, policy.actor, observations, noise, config.perturbation)
     return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])

@@ -1,7 +1,7 @@
 r"""BEAR: bootstrapping error accumulation reduction (Kumar et al., 2019).
 
-A stochastic policy may leave the data's density but not its support: the MMD between its actions and those of a
-VAE of the data (`algorithms/behaviour.py`) is held below ε by a multiplier α = exp(log α), moved by dual ascent.
+A stochastic policy may leave the data's density, but not its support. The MMD between its actions and those of a VAE of
+the data (`behaviour.py`) is held below ε by a multiplier α = exp(log α), which moves by dual ascent.
 
     y = r + γ·(1 - terminal)·max_j [λ·min_i Q'_i(s', a'_j) + (1 - λ)·max_i Q'_i(s', a'_j)],    a'_j ~ π(s')
     L(Q_i) = E[(Q_i(s, a) - y)²]
@@ -9,8 +9,8 @@ VAE of the data (`algorithms/behaviour.py`) is held below ε by a multiplier α 
     L(log α) = -E[α·(MMD(s) - ε)],    log α clipped to [-5, 10]
     π(s) = argmax_j Q_1(s, a_j),    a_j ~ π(s)
 
-MMD compares n actions of each, before their tanh. During the warm-up the value is left out of L(π): the policy only
-moves onto the data's support. The VAE moves first; all other losses are those of the networks before the update.
+MMD compares n actions of each, before their tanh. During the warm-up L(π) has no value in it, so the policy only moves
+onto the data's support. The VAE moves first. All other gradients are taken before anything else moves.
 """
 
 from typing import Literal, NamedTuple
@@ -33,14 +33,12 @@ from score_rl.nets.vae import ActionVAE
 @config
 class Config:
     mmd_threshold: float = setting(0.05, "ε (published code)", group="paper")
-    mmd_sigma: float = setting(20.0, "σ of the kernel (published code's readme for D4RL)", above=0, group="paper")
+    mmd_sigma: float = setting(20.0, "σ of the kernel (published readme for D4RL)", above=0, group="paper")
     mmd_kernel: Literal["laplacian", "gaussian"] = setting(
-        "laplacian",
-        "kernel (published code's readme for hopper and walker2d; halfcheetah's gaussian is a preset)",
-        group="paper",
+        "laplacian", "kernel (published readme for hopper, walker2d; preset for halfcheetah)", group="paper"
     )
     mmd_samples: int = setting(
-        4, "n, actions of policy and VAE that are compared in each state (published code)", minimum=1, group="paper"
+        4, "n, actions of policy and VAE that MMD compares (published code)", minimum=1, group="paper"
     )
     warmup_steps: int = setting(
         40_000,
@@ -51,13 +49,7 @@ class Config:
     soft_clipping: float = setting(0.75, "λ, weight of the smaller critic (published code)", maximum=1, group="paper")
     kl_weight: float = setting(0.5, "weight of the VAE's KL term (published code)")
     discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005,
-        "share of the online network in each move of the targets (published code)",
-        above=0,
-        maximum=1,
-        group="paper",
-    )
+    tau: float = setting(0.005, "share of each move of the targets (published code)", above=0, maximum=1, group="paper")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
     actor_learning_rate: float = setting(1e-4, "Adam's learning rate for the actor (published code)")
     vae_learning_rate: float = setting(3e-4, "Adam's learning rate for the VAE (published code)")
@@ -158,7 +150,7 @@ def actions_and_mmd(
 def lagrangian(
     config: Config, state: State, q: Float[Array, " batch"], distance: Float[Array, " batch"]
 ) -> tuple[Float[Array, ""], Metrics]:
-    """L(π); the value is 0 until the warm-up is over."""
+    """L(π). Its value is 0 during the warm-up."""
     alpha = jnp.exp(state.log_alpha)
     value = jnp.where(state.step >= config.warmup_steps, q.mean(), 0)
     loss = -value + alpha * (distance - config.mmd_threshold).mean()
@@ -176,7 +168,7 @@ def actor_loss(
 def move(
     config: Config, state: State, critic_gradients: Perceptron, actor_gradients: Perceptron, mmd: Float[Array, ""]
 ) -> State:
-    """Critics, actor, multiplier and targets; `mmd` is the batch's mean."""
+    """One step of critics, actor, multiplier and targets. `mmd` is the batch's mean."""
     critics, critic_optimiser = adam_step(
         state.critics, critic_gradients, state.critic_optimiser, config.critic_learning_rate
     )
@@ -231,7 +223,7 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
 def sampled_actions(
     config: Config, actor: Perceptron, observations: Float[Array, "batch observation"], key: PRNGKeyArray | None
 ) -> Float[Array, "samples batch action"]:
-    """Candidates to act by. Without a key every state gets the same noise: π is then a function of s."""
+    """Candidates for an action. Without a key every state gets the same noise, so that π is a function of s."""
     policy = distribution(actor, observations)
     rows, width = policy.mean.shape
     return policy.sample(acting_noise(key, config.acting_samples, rows, width, observations.dtype))

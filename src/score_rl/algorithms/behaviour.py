@@ -1,10 +1,10 @@
-r"""The data's behaviour policy as a VAE, and the two ways of staying with it that BCQ and BEAR brought.
+r"""The data's behaviour policy as a VAE, and how BCQ and BEAR stay near it.
 
-BCQ proposes from it: candidates â of the VAE, each moved by at most Φ by a perturbation network ξ,
+BCQ takes candidates â from the VAE. A perturbation network ξ moves each by at most Φ:
 
     ξ(s, â) = clip(â + Φ·tanh(net(s, â)), ±1)
 
-BEAR stays close to it: a squashed Gaussian π whose MMD to the VAE is held below ε by a multiplier α = exp(log α),
+BEAR has a squashed Gaussian π. Its MMD to the VAE is held below ε by a multiplier α = exp(log α):
 
     MMD(s) of n actions of each, before their tanh,    L(log α) = -E[α·(MMD(s) - ε)],    log α clipped to [-5, 10]
 
@@ -91,7 +91,7 @@ def ascend(
 
 
 def acting_noise(key: PRNGKeyArray | None, samples: int, rows: int, width: int, dtype: Any) -> Array:
-    """Standard normal numbers to act by. Without a key every state gets the same: π is then a function of s."""
+    """Standard normal numbers for acting. Without a key every state gets the same, so that π is a function of s."""
     shape = (samples, 1 if key is None else rows, width)
     noise = jax.random.normal(jax.random.key(0) if key is None else key, shape, dtype)
     return jnp.broadcast_to(noise, (samples, rows, width))

@@ -1,20 +1,21 @@
 r"""CQL(H): conservative Q-learning (Kumar et al., 2020).
 
-SAC with two critics whose loss also pushes down a soft maximum of Q over all actions and pushes up the data's:
+SAC with two critics. Their loss also pushes down a soft maximum of Q over all actions, and pushes up the data's:
 
     L(Q_i) = E[(Q_i(s, a) - y)²] + w·gap_i
     y      = r + γ·(1 - terminal)·min_j Q'_j(s', a'),    a' ~ π(·|s')
     gap_i  = E[T·log Σ_k exp((Q_i(s, a_k) - log μ(a_k))/T) - Q_i(s, a)]
 
-The a_k are n uniform actions, n from π(·|s') and n from π(·|s), all judged at s; each is weighted by the density
-μ it was drawn from, so that the sum estimates ∫exp Q(s, a) da (its constant 3n is left out, as published).
+The a_k are n uniform actions, n from π(·|s') and n from π(·|s), all evaluated at s. Each is weighted by the density μ
+that it was drawn from. So the sum estimates ∫exp Q(s, a) da, up to the constant 3n, which is left out as published.
 
-With `lagrange`, w·gap_i becomes ν·(w·gap_i - τ), and the multiplier ν is tuned so that the gap meets τ:
-L(log ν) = -mean_i ν·(w·gap_i - τ).
+With `lagrange`, ν·(w·gap_i - τ) replaces w·gap_i. The multiplier ν is tuned so that the gap meets τ:
 
-In the first `cloning_updates` the actor's loss has log π(a|s) of the data's action in place of min_i Q_i.
+    L(log ν) = -mean_i ν·(w·gap_i - τ)
 
-All gradients are taken before anything moves, but for the temperature, which moves first (published code).
+The actor and its temperature are SAC's (`soft_actor.py`). In the first `cloning_updates` the actor's loss has
+log π(a|s) of the data's action in place of min_i Q_i. The temperature moves first. All other gradients are taken before
+anything else moves (published code).
 """
 
 import math
@@ -45,26 +46,15 @@ from score_rl.nets.perceptron import Perceptron
 @config
 class Config:
     weight: float = setting(
-        5.0, "w, weight of the gap (published code: 5 or 10; OfflineRL-Kit 5; CORL 10)", group="paper"
+        5.0, "w, weight of the gap (OfflineRL-Kit; published code: 5 or 10; CORL: 10)", group="paper"
     )
     gap_temperature: float = setting(1.0, "T, temperature of the soft maximum (published code)", above=0, group="paper")
     discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005,
-        "share of the online network in each move of the targets (published code)",
-        above=0,
-        maximum=1,
-        group="paper",
-    )
-    actor_learning_rate: float = setting(
-        1e-4, "Adam's learning rate for the actor and the temperature (published code; CORL 3e-5)"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (published code)", above=0, maximum=1, group="paper")
+    actor_learning_rate: float = setting(1e-4, "Adam's for actor and temperature (published code; CORL 3e-5)")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics and ν (published code)")
     target_gap: float = setting(
-        5.0,
-        "τ, the gap that the multiplier aims at (published code); for `lagrange` alone",
-        minimum=None,
-        group="ablation",
+        5.0, "lagrange: τ, the gap that ν aims at (published code)", minimum=None, group="ablation"
     )
     sampled_actions: int = setting(
         10, "n, actions of each of the three kinds (published code)", minimum=1, group="paper"
@@ -73,13 +63,13 @@ class Config:
     hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)", minimum=1)
     batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     cloning_updates: int = setting(
-        0,
-        "updates at the start in which the actor clones (published script: 40,000; CORL and OfflineRL-Kit: 0)",
-        group="ablation",
+        0, "first updates, in which the actor clones (published script: 40,000; CORL: 0)", group="ablation"
     )
-    lagrange: bool = setting(False, "tune the weight of the gap (published code: off for MuJoCo)", group="ablation")
+    lagrange: bool = setting(
+        False, "tune the weight of the gap by ν (published readme: off for MuJoCo)", group="ablation"
+    )
     entropy_backup: bool = setting(
-        False, "subtract α·log π(a'|s') in the target (published code: off)", group="ablation"
+        False, "subtract α·log π(a'|s') from the target's value (published code: off)", group="ablation"
     )
     orthogonal_init: bool = setting(
         False, "critics start with orthogonal weights (CORL: on; published code: off)", group="ablation"
@@ -99,7 +89,7 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """The random numbers of one update: standard normal, but for `uniform`."""
+    """The random numbers of one update. All but `uniform` are standard normal."""
 
     here: Float[Array, "batch action"]  # for π(·|s) in the actor's loss
     there: Float[Array, "batch action"]  # for a' in the target
@@ -149,7 +139,7 @@ def critic_loss(
     """Sum of L(Q_i) over the critics."""
     y = jax.lax.stop_gradient(target(config, state, batch, draws))
     actions, log_density = jax.lax.stop_gradient(sampled_actions(state.soft.network, batch, draws))
-    # The data's actions ride along with the sampled ones: one product a layer, what s gives is computed once.
+    # The data's actions and the sampled ones together: one matrix product a layer, and the part of s only once.
     q_all = values_of_many(critics, batch.observations, jnp.concatenate([batch.actions[None], actions]))
     q, sampled = q_all[:, 0], q_all[:, 1:] - log_density[None]
     soft_maximum = config.gap_temperature * jax.nn.logsumexp(sampled / config.gap_temperature, axis=1)
@@ -166,7 +156,7 @@ def multiplier(state: State) -> Float[Array, ""]:
 
 
 def cloning_first(config: Config, state: State, batch: Batch) -> Callable[..., tuple[Float[Array, ""], Metrics]]:
-    """L(π), with the data's actions in it for as long as the actor clones."""
+    """L(π), which clones the data's actions in the first updates."""
 
     def loss(
         network: Perceptron,

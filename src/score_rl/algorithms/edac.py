@@ -1,11 +1,14 @@
 r"""EDAC: ensemble-diversified actor-critic (An et al., 2021).
 
-SAC-N whose critics are also asked to disagree about the direction in which the data's action should change, so
-that fewer of them are as pessimistic about other actions:
+SAC-N with one more term in the critics' loss. The directions g_i in which the critics would change the data's action
+shall differ. Fewer critics are then as pessimistic about other actions:
 
     L = Σ_i E[(Q_i(s, a) - y)²] + η·E[1/(N-1)·Σ_{i≠j} ⟨g_i, g_j⟩],    g_i = ∇_a Q_i(s, a)/(‖∇_a Q_i(s, a)‖ + 1e-10)
 
-Everything else is SAC-N. The double sum is computed as ‖Σ_i g_i‖² - Σ_i ‖g_i‖², without any pair.
+Everything else is SAC-N (`sac_n.py`). The double sum is computed as ‖Σ_i g_i‖² - Σ_i ‖g_i‖², without pairs.
+
+The metric `gradient_similarity` is the mean of ⟨g_i, g_j⟩ over all pairs: the cosine of the angle between two critics'
+gradients. 1 means that all critics agree on the direction, 0 that they have nothing in common.
 """
 
 from functools import partial
@@ -28,12 +31,8 @@ _TINY = 1e-10  # published code
 
 @config
 class Config(sac_n.Config):
-    eta: float = setting(
-        1.0, "η, weight of the diversity of gradients (paper: 0, 1 or 5 per data set, as presets)", group="paper"
-    )
-    critics: int = setting(
-        10, "N, number of critics (paper: 10, and 50 for hopper, as a preset)", minimum=2, group="paper"
-    )
+    eta: float = setting(1.0, "η, weight of the diversity (paper; presets: 0, 1 or 5)", group="paper")
+    critics: int = setting(10, "N, number of critics (paper; preset for hopper: 50)", minimum=2, group="paper")
 
 
 def values_and_action_gradients(
@@ -43,8 +42,8 @@ def values_and_action_gradients(
 ) -> tuple[Float[Array, "members batch"], Float[Array, "members batch action"]]:
     """Q_i(s, a) and ∇_a Q_i(s, a), differentiable in the critics.
 
-    All gradients come from one pass back to the first layers, and from there to the
-    actions alone; the forward pass is that of the values.
+    One pass forward gives the values. One pass back to the first layers, and from there to the actions, gives the
+    gradients.
     """
     weight, bias = critics.weights[0], critics.biases[0]
     inputs = repeated(jnp.concatenate([observations, actions], axis=-1), weight.shape[0])
@@ -62,7 +61,7 @@ def values_and_action_gradients(
 def diversity_loss(gradients: Float[Array, "members batch action"]) -> Float[Array, ""]:
     """E[1/(N-1)·Σ_{i≠j} ⟨g_i, g_j⟩]."""
     squares = (gradients**2).sum(axis=-1, keepdims=True)
-    flat = squares == 0  # where no unit is active the gradient is 0, and its norm must not give a 0/0 backwards
+    flat = squares == 0  # no unit is active: the norm of a gradient of 0 would give 0/0 on the way back
     norms = jnp.where(flat, 0.0, jnp.sqrt(jnp.where(flat, 1.0, squares)))
     directions = gradients / (norms + _TINY)
     all_pairs = (directions.sum(axis=0) ** 2).sum(axis=-1)
@@ -73,12 +72,13 @@ def diversity_loss(gradients: Float[Array, "members batch action"]) -> Float[Arr
 def critic_loss(
     critics: Perceptron, config: Config, state: State, batch: Batch, draws: Draws
 ) -> tuple[Float[Array, ""], Metrics]:
-    """L."""
+    """L, summed over the critics."""
     y = jax.lax.stop_gradient(target(config, state, batch, draws))
     q, gradients = values_and_action_gradients(critics, batch.observations, batch.actions)
     error, metrics = squared_error(q, y)
     diversity = diversity_loss(gradients)
-    return error + config.eta * diversity, metrics | {"gradient_similarity": diversity / config.critics}
+    similarity = diversity / config.critics  # N(N-1) pairs: the sum over them, divided by N-1 above and by N here
+    return error + config.eta * diversity, metrics | {"gradient_similarity": similarity}
 
 
 update = partial(sac_n.update, critic_loss=critic_loss)

@@ -1,15 +1,15 @@
 r"""IQL: implicit Q-learning (Kostrikov, Nair and Levine, 2021).
 
-No action outside the data is ever evaluated. V(s) is the upper expectile of Q over the data's own actions, by the
-asymmetric square with expectile τ_e; Q is regressed on V; the policy is the data's actions weighted by advantage:
+No action outside the data is ever evaluated. V(s) is an upper expectile of Q over the data's own actions, fitted by an
+asymmetric square with expectile τ_e. Q is regressed on V. The policy clones the data's actions, weighted by advantage:
 
     L(V) = E[|τ_e - 1(δ < 0)|·δ²],    δ = min_i Q'_i(s, a) - V(s)
     L(π) = -E[min(exp(β·A), 100)·log π(a|s)],    A = min_i Q'_i(s, a) - V(s)
     L(Q_i) = E[(Q_i(s, a) - r - γ·(1 - terminal)·V(s'))²]
 
-In each update V moves first; π and Q then use the new V, and the target critics Q' follow Q last. π is a Gaussian
-whose mean passes through tanh and whose log-standard deviations are free parameters, the same in every state. The
-actor's learning rate falls to 0 along half a cosine over `schedule_steps` updates.
+In each update V moves first. π and Q then use the new V, and the target critics Q' follow Q last. π is a Gaussian. Its
+mean passes through tanh. Its log-standard deviations are parameters, the same in every state. The actor's learning rate
+falls to 0 along half a cosine over `schedule_steps` updates.
 """
 
 import math
@@ -31,30 +31,24 @@ LOG_STD_RANGE = (-5.0, 2.0)  # published code
 
 @config
 class Config:
-    expectile: float = setting(
-        0.7, "τ_e, which expectile of Q the value is (paper, locomotion)", above=0, below=1, group="paper"
-    )
-    temperature: float = setting(
-        3.0, "β, inverse temperature of the advantage's weight (paper, locomotion)", group="paper"
-    )
+    expectile: float = setting(0.7, "τ_e, the expectile (paper, locomotion)", above=0, below=1, group="paper")
+    temperature: float = setting(3.0, "β, factor on the advantage (paper, locomotion)", group="paper")
     largest_weight: float = setting(100.0, "bound of the advantage's weight (published code)")
     discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (paper)", above=0, maximum=1, group="paper")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     value_learning_rate: float = setting(3e-4, "Adam's learning rate for the value (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor at the start (paper)")
     schedule_steps: int = setting(
         1_000_000,
-        "updates over which the actor's learning rate falls to 0; 0 keeps it (published code: all updates)",
+        "updates until the actor's rate is 0; 0 keeps it (published code: all)",
         schedule=Schedule("the actor's learning rate will not have fallen to 0", "the actor stands still after them"),
     )
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of all networks (paper)", minimum=1)
     batch_size: int = setting(256, "transitions per update (paper)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting(
-        "return-range", "divide rewards by (best - worst episode return)/1000 (published code, locomotion)"
+        "return-range", "divide rewards by (best - worst return)/1000 (published code, locomotion)"
     )
 
 
@@ -169,7 +163,7 @@ def act(
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
-    """The mean, as in the published evaluation; with a key, a sample clipped to the bounds."""
+    """The mean, as in the published evaluation. With a key, a sample clipped to ±1."""
     mean = deterministic(actor.net, observations)
     if key is None:
         return mean

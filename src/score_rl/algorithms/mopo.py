@@ -43,18 +43,12 @@ class Config:
         1, "steps in the model from each start (OfflineRL-Kit; per data set in presets)", minimum=1, group="paper"
     )
     task: Literal["none", "halfcheetah", "hopper", "walker2d"] = setting(
-        "none", "whose rule ends a rollout; presets name it for the locomotion data, else none ends"
+        "none", "the task whose rule ends a rollout; presets name it for locomotion data"
     )
     discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005,
-        "share of the online network in each move of the targets (published code)",
-        above=0,
-        maximum=1,
-        group="paper",
-    )
+    tau: float = setting(0.005, "share of each move of the targets (published code)", above=0, maximum=1, group="paper")
     actor_learning_rate: float = setting(
-        1e-4, "Adam's for actor and temperature (OfflineRL-Kit, as its v2 presets need; published code for v0: 3e-4)"
+        1e-4, "Adam's for actor and temperature (OfflineRL-Kit for v2; published code for v0: 3e-4)"
     )
     critic_learning_rate: float = setting(3e-4, "Adam's for the critics (published code)")
     critics: int = setting(2, "number of critics (published code)", minimum=1)
@@ -63,26 +57,22 @@ class Config:
     real_ratio: float = setting(
         0.05, "share of a batch that comes from the data (published code)", static=True, maximum=1, group="paper"
     )
-    rollouts: int = setting(50_000, "starts of rollouts at a time (published code)", minimum=1, group="paper")
-    rollout_every: int = setting(1_000, "updates between them (published code)", minimum=1, group="paper")
-    retain: int = setting(
-        5, "how many times' rollouts are kept to learn from (published code)", minimum=1, group="paper"
-    )
+    rollouts: int = setting(50_000, "rollouts in a round (published code)", minimum=1, group="paper")
+    rollout_every: int = setting(1_000, "updates between two rounds (published code)", minimum=1, group="paper")
+    retain: int = setting(5, "how many rounds of rollouts are kept (published code)", minimum=1, group="paper")
     models: int = setting(7, "N, dynamics networks (published code)", minimum=1, group="paper")
     elites: int = setting(5, "E, networks that rollouts use (published code)", minimum=1, group="paper")
-    dynamics_hidden: tuple[int, ...] = setting((200, 200, 200, 200), "their hidden widths (published code)", minimum=1)
+    dynamics_hidden: tuple[int, ...] = setting(
+        (200, 200, 200, 200), "hidden widths of the dynamics (published code)", minimum=1
+    )
     dynamics_learning_rate: float = setting(1e-3, "Adam's for the dynamics (published code)")
     dynamics_decay: tuple[float, ...] = setting(
-        (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4), "weight decay of each of their layers (published code)"
+        (2.5e-5, 5e-5, 7.5e-5, 7.5e-5, 1e-4), "weight decay of each layer of the dynamics (published code)"
     )
-    dynamics_epochs: int = setting(1_000, "at most so many epochs (published code has no bound)", minimum=1)
-    held_out: int = setting(
-        1_000, "rows kept from the dynamics to judge them; at most a fifth (published code)", minimum=1
-    )
-    patience: int = setting(
-        5, "epochs without improvement after which the dynamics are done (published code)", minimum=1
-    )
-    normalise_states: bool = setting(False, "off: the termination rule needs observations as recorded")
+    dynamics_epochs: int = setting(1_000, "epochs of fitting them, at most (published code: no bound)", minimum=1)
+    held_out: int = setting(1_000, "rows held out, at most a fifth (published code)", minimum=1)
+    patience: int = setting(5, "epochs without improvement that end the fitting (published code)", minimum=1)
+    normalise_states: bool = setting(False, "off, since the task's rule needs observations as recorded")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
 
     def check(self) -> None:

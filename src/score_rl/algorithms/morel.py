@@ -41,13 +41,13 @@ STATE_BOUND = 100.0  # of predicted observations, against blowing up (published 
 @config
 class Config:
     pessimism: float = setting(
-        3.0, "the threshold is the data's largest disagreement over this (published code)", above=0, group="paper"
+        3.0, "divisor of the data's largest disagreement, for the threshold (published code)", above=0, group="paper"
     )
     halt_reward: float = setting(
-        0.0, "added where HALT is entered (published code for D4RL: 0)", minimum=None, group="paper"
+        0.0, "reward for entering HALT (published code for D4RL: 0)", minimum=None, group="paper"
     )
     task: Literal["none", "halfcheetah", "hopper", "walker2d"] = setting(
-        "none", "whose rule ends a rollout; presets name it for the locomotion data, else none ends"
+        "none", "the task whose rule ends a rollout; presets name it for locomotion data"
     )
     velocity_scale: float = setting(
         0.02, "factor on a task's velocities before they are used (published code for hopper)", static=True, above=0
@@ -56,39 +56,34 @@ class Config:
     discount: float = setting(0.999, "γ (published code)", maximum=1, group="paper")
     gae: float = setting(0.97, "λ of the advantages (published code)", maximum=1, group="paper")
     paths: int = setting(
-        50,
-        "starts in each iteration, one rollout of every network from each (published code)",
-        minimum=1,
-        group="paper",
+        50, "starts in an iteration; each network makes a rollout from each (published code)", minimum=1, group="paper"
     )
     horizon: int = setting(700, "steps of a rollout, at most (published code)", minimum=1, group="paper")
-    fisher_iterations: int = setting(20, "of the conjugate gradient (published code)", minimum=1, group="paper")
+    fisher_iterations: int = setting(20, "steps of the conjugate gradient (published code)", minimum=1, group="paper")
     damping: float = setting(1e-3, "added to F's diagonal (published code)", group="paper")
     log_std: float = setting(
         -0.25, "log of the policy's standard deviation at the start (published code)", minimum=None
     )
     least_log_std: float = setting(-1.0, "its lower bound (published code)", minimum=None)
     largest_log_std: float = setting(1.0, "its upper bound (published code)", minimum=None)
-    action_bound: float = setting(100.0, "of the actions that the model is given (published code; environment: 1)")
+    action_bound: float = setting(100.0, "bound of the actions that the model gets (published code; environment: 1)")
     hidden: tuple[int, ...] = setting((64, 64), "hidden widths of the policy (published code)", minimum=1)
     baseline_hidden: tuple[int, ...] = setting((128, 128), "hidden widths of the baseline (published code)", minimum=1)
     baseline_learning_rate: float = setting(1e-3, "Adam's for the baseline (published code)")
-    baseline_decay: float = setting(1e-3, "its weight decay, as part of the gradient (published code)")
+    baseline_decay: float = setting(1e-3, "weight decay of the baseline, as part of the gradient (published code)")
     models: int = setting(4, "K, dynamics networks (published code)", minimum=2, group="paper")
-    dynamics_hidden: tuple[int, ...] = setting((512, 512), "their hidden widths (published code)", minimum=1)
+    dynamics_hidden: tuple[int, ...] = setting((512, 512), "hidden widths of the dynamics (published code)", minimum=1)
     reward_hidden: tuple[int, ...] = setting(
-        (100, 100),
-        "hidden widths of the reward networks (published code; its D4RL runs know the task's reward)",
-        minimum=1,
+        (100, 100), "hidden widths of the reward networks (published code)", minimum=1
     )
     dynamics_learning_rate: float = setting(1e-3, "Adam's for the dynamics (published code)")
-    dynamics_epochs: int = setting(25, "at most so many epochs (published code: exactly)", minimum=1)
-    cloning_epochs: int = setting(5, "of behaviour cloning, at most (published code: exactly)", minimum=1)
+    dynamics_epochs: int = setting(25, "epochs of fitting them, at most (published code: always all)", minimum=1)
+    cloning_epochs: int = setting(5, "epochs of behaviour cloning, at most (published code: always all)", minimum=1)
     cloning_learning_rate: float = setting(1e-3, "Adam's for behaviour cloning (published code)")
-    held_out: int = setting(1_000, "rows kept from the stages to judge them; at most a fifth (as MOPO)", minimum=1)
-    patience: int = setting(5, "epochs without improvement after which a stage is done (as MOPO)", minimum=1)
+    held_out: int = setting(1_000, "rows held out in the stages, at most a fifth (as MOPO)", minimum=1)
+    patience: int = setting(5, "epochs without improvement that end a stage (as MOPO)", minimum=1)
     batch_size: int = setting(256, "transitions per update of the stages (published code)", minimum=1)
-    normalise_states: bool = setting(False, "off: the termination rule needs observations as recorded")
+    normalise_states: bool = setting(False, "off, since the task's rule needs observations as recorded")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
 
     def check(self) -> None:

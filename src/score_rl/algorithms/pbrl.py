@@ -1,8 +1,8 @@
 r"""PBRL: pessimistic bootstrapping (Bai et al., 2022), with or without random priors.
 
-SAC's actor with K critics, each with its own target network. Their disagreement u, the standard deviation over the
-critics (divided by K - 1, as published), is subtracted in two places: from the next value of the data's
-transitions, and from pseudo-targets for actions that the data does not hold, n from the policy at s and n at s':
+SAC's actor (`soft_actor.py`) with K critics, each with its own target network. They disagree by u, their standard
+deviation (divided by K - 1, as published). It is subtracted in two places. One is the next value of the data's
+transitions. The other are pseudo-targets for actions that the data does not hold, n of the policy at s and n at s':
 
     y_i       = r + γ·(1 - terminal)·[Q'_i(s', a') - β_in·u'(s', a')],    a' ~ π(·|s'),  u' of the target networks
     ŷ_i(s,â)  = max(Q_i(s, â) - β_ood·u(s, â), 0),        â  ~ π(·|s)
@@ -10,14 +10,14 @@ transitions, and from pseudo-targets for actions that the data does not hold, n 
     L(Q_i)    = E[(Q_i(s, a) - y_i)²] + E[(Q_i - ŷ_i)²]    over both kinds of â
     L(π)      = E[α·log π(a|s) - min_i Q_i(s, a)]
 
-Targets and pseudo-targets carry no gradient. β_ood falls in a straight line over the first updates. After that,
-every `record_every` updates, the mean of Q at the policy's actions is recorded, and β_ood is divided by a factor
-whenever the last 5 records are lower on average than the 15 before, until it is no longer above a floor.
+Targets and pseudo-targets carry no gradient. β_ood falls linearly over the first updates. After that, the mean of Q at
+the policy's actions is recorded every `record_every` updates. β_ood is divided by a factor whenever the last 5 records
+are lower on average than the 15 before, as long as it is above a floor.
 
-With random priors (PBRL-prior; Osband et al., 2018) each critic is Q_i + scale·p_i with a fixed random p_i that
-passes no gradient on, to the actor neither. The target networks have random priors of their own (published code).
+With random priors (PBRL-prior; Osband et al., 2018) each critic is Q_i + scale·p_i. The p_i are random and fixed. No
+gradient passes through them. The target networks have random priors of their own (published code).
 
-The temperature moves first, then the critics, then the actor on the moved critics, then the targets.
+The temperature moves first, then the critics, then the actor by the moved critics, then the targets.
 """
 
 import dataclasses
@@ -44,29 +44,19 @@ class Config:
         0.01, "β_in, weight of u'(s', a') for the data's transitions (published code)", group="paper"
     )
     beta_ood: float = setting(5.0, "β_ood at the start (published code)", group="paper")
-    beta_ood_end: float = setting(1.0, "β_ood after its straight fall (published code)", group="paper")
+    beta_ood_end: float = setting(1.0, "β_ood after its linear fall (published code)", group="paper")
     beta_ood_divisor: float = setting(
-        1.01, "what β_ood is divided by when Q falls; 1 keeps it (published code)", above=0, group="paper"
+        1.01, "divisor of β_ood when Q falls; 1 keeps it (published code)", above=0, group="paper"
     )
-    beta_ood_floor: float = setting(
-        0.2, "β_ood is divided no more once it is not above this (published code)", group="paper"
-    )
+    beta_ood_floor: float = setting(0.2, "β_ood is divided only while it is above this (published code)", group="paper")
     beta_next: float = setting(0.1, "β_next, weight of u(s', â) (published code)", group="paper")
     discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005,
-        "share of the online network in each move of the targets (published code)",
-        above=0,
-        maximum=1,
-        group="paper",
-    )
-    actor_learning_rate: float = setting(
-        1e-4, "Adam's learning rate for the actor and the temperature (published code)"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (published code)", above=0, maximum=1, group="paper")
+    actor_learning_rate: float = setting(1e-4, "Adam's for actor and temperature (published code)")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
     beta_ood_updates: int = setting(
         50_000,
-        "updates over which β_ood falls to `beta_ood_end` (published code)",
+        "updates of that fall (published code)",
         schedule=Schedule("β_ood is still on its way to beta_ood_end"),
         minimum=1,
         group="paper",
@@ -76,7 +66,7 @@ class Config:
     critics: int = setting(10, "K, number of critics (published code)", minimum=2, group="paper")
     hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)", minimum=1)
     prior_scale: float = setting(
-        0.0, "scale of the random priors; 0 is without (published code: 0 or 1)", static=True, group="paper"
+        0.0, "scale of the random priors; 0: none (published code: 0 or 1)", static=True, group="paper"
     )
     batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: off)")
@@ -114,7 +104,7 @@ def draw(config: Config, batch: Batch, key: PRNGKeyArray) -> Draws:
     return Draws(*(jax.random.normal(k, s, dtype) for k, s in zip(jax.random.split(key, 3), shapes, strict=True)))
 
 
-def judge(
+def values_with_priors(
     config: Config,
     critics: Perceptron,
     priors: Perceptron | None,
@@ -134,7 +124,7 @@ def disagreement(q: Float[Array, "members ..."]) -> Float[Array, "..."]:
 
 
 def beta_ood(config: Config, state: State) -> Float[Array, ""]:
-    """β_ood at this update, the first of which is number 1 of the schedule (published code)."""
+    """β_ood at this update. The schedule counts updates from 1 (published code)."""
     done = jnp.minimum((state.step + 1).astype(state.records.dtype) / config.beta_ood_updates, 1.0)
     return state.beta_ood_factor * (config.beta_ood + done * (config.beta_ood_end - config.beta_ood))
 
@@ -147,17 +137,17 @@ def critic_loss(
     network, rows = state.soft.network, batch.rewards.size
     next_actions = policy(network, batch.next_observations).sample(draws.there)
     targets = (state.target_critics, state.target_priors)
-    next_q = judge(config, *targets, batch.next_observations, next_actions)
+    next_q = values_with_priors(config, *targets, batch.next_observations, next_actions)
     pessimistic = next_q - config.beta_in * disagreement(next_q)[None]
     y = stop(batch.rewards[None] + config.discount * (1 - batch.terminals)[None] * pessimistic)
 
-    # All that the critics are asked in one go, first (s, a), then n actions in every s and every s'.
+    # One pass of the critics for everything: first (s, a), then n actions in every s and every s'.
     states = jnp.concatenate([batch.observations, batch.next_observations])
     actions = stop(policy(network, states).sample(draws.ood))
-    asked = jnp.concatenate([batch.observations, jnp.tile(states, (config.ood_actions, 1))])
-    answers = jnp.concatenate([batch.actions, actions.reshape(-1, actions.shape[-1])])
-    both = judge(config, critics, state.priors, asked, answers)
-    q, q_ood = both[:, :rows], both[:, rows:].reshape(-1, *actions.shape[:2])
+    all_states = jnp.concatenate([batch.observations, jnp.tile(states, (config.ood_actions, 1))])
+    all_actions = jnp.concatenate([batch.actions, actions.reshape(-1, actions.shape[-1])])
+    all_q = values_with_priors(config, critics, state.priors, all_states, all_actions)
+    q, q_ood = all_q[:, :rows], all_q[:, rows:].reshape(-1, *actions.shape[:2])
     losses = ((q - y) ** 2).mean(axis=1)
     beta = beta_ood(config, state)
     betas = jnp.concatenate([jnp.full(rows, beta), jnp.full(rows, config.beta_next)]).astype(q.dtype)
@@ -178,7 +168,7 @@ def critic_loss(
 
 
 def remember(config: Config, state: State, q_ood: Float[Array, ""]) -> State:
-    """Record Q when it is time to; before that, lower β_ood if the records say that Q falls."""
+    """Every `record_every` updates: lower β_ood if the records say that Q falls, then record Q."""
     due = state.step % config.record_every == 0
     enough = (state.step + 1 > config.beta_ood_updates) & (state.step // config.record_every >= RECORDS)
     falls = state.records[-RECENT:].mean() < state.records[:-RECENT].mean()
@@ -199,7 +189,7 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
     soft, actor_metrics = improve(
         soft,
         soft.temperature,
-        lambda actions: judge(config, critics, state.priors, batch.observations, actions).min(axis=0),
+        lambda actions: values_with_priors(config, critics, state.priors, batch.observations, actions).min(axis=0),
         batch.observations,
         draws.here,
         config.actor_learning_rate,
@@ -238,7 +228,7 @@ def uncertainty(
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
     """u(s, a), in units of the reward."""
-    return disagreement(judge(config, state.critics, state.priors, observations, actions))
+    return disagreement(values_with_priors(config, state.critics, state.priors, observations, actions))
 
 
 ALGORITHM = Algorithm(

@@ -1,8 +1,8 @@
-"""Settings that an algorithm's authors chose per data set: data, not code.
+"""Settings that an algorithm's authors chose for single data sets: data, not code.
 
-`presets.json` holds, for an algorithm, a list of {match, settings, source}; `match` is a pattern for the data set's
-short name, such as `hopper-*` or `*-medium-expert*`. All that match apply, later ones over earlier ones, and what
-a user sets goes over all of them.
+For each algorithm `presets.json` has a list of {match, settings, source}. `match` is a pattern for the data set's short
+name, such as `hopper-*` or `*-medium-expert*`. All entries that match apply. A later one overrides an earlier one. A
+user's own settings override them all.
 """
 
 import json
@@ -17,21 +17,21 @@ def _presets() -> dict[str, list[dict[str, Any]]]:
     return json.loads((resources.files("score_rl.algorithms") / "presets.json").read_text())
 
 
-def presets(algorithm: str) -> list[dict[str, Any]]:
-    """All of an algorithm's: pattern, settings, source."""
+def presets_of(algorithm: str) -> list[dict[str, Any]]:
+    """All entries of an algorithm: match, settings, source."""
     return _presets().get(algorithm, [])
 
 
 def preset(algorithm: str, dataset: str, task: str | None = None) -> dict[str, Any]:
-    """What the authors of `algorithm` set for this data set, beyond the defaults of its `Config`.
+    """The settings in which the authors of `algorithm` depart from its defaults on this data set.
 
-    Data of a `task` whose name does not say so get what holds for all data of the task.
+    `task` counts where the data set's name does not begin with it.
     """
     short = dataset.split(":")[-1].replace("_", "-")
     if task is not None and not short.startswith(task):
         short = f"{task}-{short}"
     chosen: dict[str, Any] = {}
-    for entry in presets(algorithm):
+    for entry in presets_of(algorithm):
         if fnmatchcase(short, entry["match"]):
             chosen |= entry["settings"]
     return chosen

@@ -1,15 +1,18 @@
 r"""ReBRAC: behaviour-regularised actor-critic, revisited (Tarasov et al., 2023).
 
-TD3-BC with the constraint on both sides, layer normalisation in the critics, deeper networks and larger batches.
-The target's action pays for its distance to the action â' that the data took next:
+TD3-BC with cloning in the target too, deeper networks and larger batches. In the critics each hidden layer's ReLU is
+followed by layer normalisation. The target's action pays for its distance to the action â' that the data took next:
 
     y = r + γ·(1 - terminal)·(min_i Q'_i(s', a') - β₂·‖a' - â'‖²),    a' = clip(π'(s') + clip(ε, ±c), ±1),  ε ~ N(0, σ²)
     L(Q_i) = E[(Q_i(s, a) - y)²]
     L(π) = E[β₁·‖π(s) - a‖² - q / E|q|],    q = min_i Q_i(s, π(s))
 
-Distances are summed over the action's dimensions. A row without a recorded next action (the last of an episode cut
-by a timeout) is not seen by the critics: the authors' data has no such rows. As in the published code the actor
-first moves in update 0, and the target actor follows the actor as it was before that move.
+Distances are summed over the action's dimensions. As in the published code, the actor first moves in update 0, and the
+target actor follows the actor as it was before the move.
+
+The critics do not see a row whose next action is not recorded: the last row of a trajectory that does not end in a
+terminal. Where a file stores no next observations, the authors do train on it. Both drop the timeout's row there, but
+the authors still use its action, as the next action of the row before.
 """
 
 from typing import Literal, NamedTuple
@@ -29,15 +32,11 @@ from score_rl.nets.perceptron import Perceptron
 
 @config
 class Config:
-    actor_bc_weight: float = setting(1.0, "β₁ (published code; its values per data set are presets)", group="paper")
-    critic_bc_weight: float = setting(1.0, "β₂ (published code; its values per data set are presets)", group="paper")
+    actor_bc_weight: float = setting(1.0, "β₁, cloning in the actor's loss (published code; presets)", group="paper")
+    critic_bc_weight: float = setting(1.0, "β₂, cloning in the target (published code; presets)", group="paper")
     discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
-    )
-    target_noise: float = setting(
-        0.2, "σ, standard deviation of the noise on the target's action (published code)", group="paper"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (paper)", above=0, maximum=1, group="paper")
+    target_noise: float = setting(0.2, "σ, deviation of the noise on a' (published code)", group="paper")
     target_noise_clip: float = setting(0.5, "c, bound of that noise (published code)", group="paper")
     critic_learning_rate: float = setting(1e-3, "Adam's learning rate for the critics (paper, locomotion)")
     actor_learning_rate: float = setting(1e-3, "Adam's learning rate for the actor (paper, locomotion)")
@@ -45,9 +44,7 @@ class Config:
         (256, 256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1
     )
     batch_size: int = setting(1024, "transitions per update (paper, locomotion)", minimum=1)
-    actor_delay: int = setting(
-        2, "d, updates of the critics per update of the actor and targets (published code)", minimum=1, group="paper"
-    )
+    actor_delay: int = setting(2, "d, updates per move of actor and targets (published code)", minimum=1, group="paper")
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
 
@@ -74,7 +71,7 @@ def values(
 def critic_loss(
     critics: NormalisedPerceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The sum of both critics' errors; `noise` is standard normal."""
+    """Sum of L(Q_i) over both critics. `noise` is standard normal."""
     assert batch.next_actions is not None
     assert batch.followed is not None
     next_actions = deterministic(state.target_actor, batch.next_observations)
@@ -100,7 +97,7 @@ def actor_loss(actor: Perceptron, config: Config, state: State, batch: Batch) ->
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
-    """One update of both critics; on the first turn of d, also one of the actor and the targets."""
+    """One step of both critics and, on the first of d turns, of the actor and the targets."""
     noise = jax.random.normal(key, batch.actions.shape, batch.actions.dtype)
     gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
     critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
@@ -146,7 +143,7 @@ def act(
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
-    """The learned policy is deterministic; `key` is not needed."""
+    """π(s). It is deterministic, so `key` is not used."""
     return deterministic(actor, observations)
 
 

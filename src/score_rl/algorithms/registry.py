@@ -1,11 +1,11 @@
-"""Algorithms by name. A module is imported when its algorithm is asked for."""
+"""Algorithms by name. `get_algorithm` imports a module when its algorithm is first asked for."""
 
 import importlib
 
 from score_rl.algorithms.algorithm import Algorithm
 from score_rl.errors import unknown_name
 
-MODULES = {  # name: module, or module:attribute where a module holds more than ALGORITHM
+MODULES = {  # name: module of its ALGORITHM, or module:attribute
     "score": "score_rl.algorithms.score",
     "bc": "score_rl.algorithms.bc",
     "td3-bc": "score_rl.algorithms.td3_bc",

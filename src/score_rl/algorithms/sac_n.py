@@ -3,10 +3,11 @@ r"""SAC-N: soft actor-critic with the least of N critics (An et al., 2021).
     y      = r + γ·(1 - terminal)·[min_j Q'_j(s', a') - α·log π(a'|s')],    a' ~ π(·|s')
     L(Q_i) = E[(Q_i(s, a) - y)²]
     L(π)   = E[α·log π(a|s) - min_j Q_j(s, a)],    a ~ π(·|s)
+    L(log α) = -log α·E[log π(a|s) + H],    H = -(number of action dimensions)
 
-One target serves all critics. The more there are, the further their minimum lies below their mean where they
-disagree: pessimism grows with N. The temperature α is tuned as in SAC. All gradients are taken before anything
-moves (published code).
+One target serves all critics. Where the critics disagree, their minimum lies further below their mean the more critics
+there are: pessimism grows with N. `soft_actor.py` has L(π) and L(log α), which other methods share: `actor_loss` and
+`tune_temperature`. All gradients are taken before anything moves (published code).
 """
 
 from collections.abc import Callable
@@ -28,23 +29,10 @@ from score_rl.nets.perceptron import Perceptron
 @config
 class Config:
     discount: float = setting(0.99, "γ (published code)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005,
-        "share of the online network in each move of the targets (published code)",
-        above=0,
-        maximum=1,
-        group="paper",
-    )
-    actor_learning_rate: float = setting(
-        3e-4, "Adam's learning rate for the actor and the temperature (published code)"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (published code)", above=0, maximum=1, group="paper")
+    actor_learning_rate: float = setting(3e-4, "Adam's for actor and temperature (published code)")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (published code)")
-    critics: int = setting(
-        10,
-        "N, number of critics (published code; the paper's 20 to 500 per task are presets)",
-        minimum=2,
-        group="paper",
-    )
+    critics: int = setting(10, "N, number of critics (published code; presets: 20 to 500)", minimum=2, group="paper")
     hidden: tuple[int, ...] = setting((256, 256, 256), "widths of the hidden layers (published code)", minimum=1)
     batch_size: int = setting(256, "transitions per update (published code)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: off)")
@@ -149,7 +137,7 @@ def uncertainty(
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
-    """Standard deviation of the critics, in units of the reward."""
+    """The standard deviation of the critics, in units of the reward."""
     return values(state.critics, observations, actions).std(axis=0)
 
 

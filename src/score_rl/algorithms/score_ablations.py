@@ -67,7 +67,7 @@ class Settings(constraints.Settings):
     )
     bootstrap_keep: float = setting(
         1.0, "probability that a critic sees a row (published code: 1)", static=True, above=0, maximum=1,
-        group="ablation",
+        group="ablation"
     )  # fmt: skip
     spectral_norm: bool = setting(
         False, "spectral normalisation of the critics' middle layer (published code: off)", group="ablation"

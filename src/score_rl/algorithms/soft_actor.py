@@ -1,11 +1,11 @@
-r"""The actor of SAC (Haarnoja et al., 2018), shared by CQL, SAC-N, EDAC and PBRL.
+r"""The actor of SAC (Haarnoja et al., 2018), shared by CQL, SAC-N, EDAC, PBRL and MOPO.
 
-A tanh-squashed Gaussian policy π and a temperature α, which is tuned so that the entropy meets a target H:
+A tanh-squashed Gaussian policy π, and a temperature α that is tuned so that the entropy meets a target H:
 
     L(π) = E[α·log π(a|s) - Q(s, a)],    a ~ π(·|s) reparameterised
     L(log α) = -log α·E[log π(a|s) + H],    H = -(number of action dimensions)
 
-What Q is, and in which order actor, temperature and critics move, is each method's own.
+Each method says what Q is, and in which order actor, temperature and critics move.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class SoftActor(NamedTuple):
 
 
 def init_soft_actor(key: PRNGKeyArray, shapes: Shapes, hidden: tuple[int, ...]) -> SoftActor:
-    """Near-zero means and log-stds, α = 1, as in the published code of all four methods."""
+    """Near-zero means and log-stds, α = 1, as in the published code of CQL, SAC-N, EDAC and PBRL."""
     network = rlkit_start(key, (shapes.observation, *hidden, 2 * shapes.action), last=1e-3)
     log_temperature = jnp.zeros(())
     return SoftActor(network, log_temperature, adam_init(network), adam_init(log_temperature))
@@ -59,7 +59,7 @@ def actor_loss(
     observations: Float[Array, "batch observation"],
     noise: Float[Array, "batch action"],
 ) -> tuple[Float[Array, ""], Metrics]:
-    """L(π); `noise` is standard normal."""
+    """L(π). `noise` is standard normal."""
     actions, log_prob = policy(network, observations).sample_and_log_prob(noise)
     q = value(actions)
     loss = (temperature * log_prob - q).mean()
@@ -75,7 +75,7 @@ def improve(
     learning_rate: Float[Array, ""] | float,
     loss: Callable[..., tuple[Float[Array, ""], Metrics]] = actor_loss,
 ) -> tuple[SoftActor, Metrics]:
-    """One step of the policy on L(π), at a given temperature."""
+    """One step of the policy down L(π), at a given temperature."""
     gradients, metrics = jax.grad(loss, has_aux=True)(soft.network, temperature, value, observations, noise)
     network, optimiser = adam_step(soft.network, gradients, soft.network_optimiser, learning_rate)
     return soft._replace(network=network, network_optimiser=optimiser), metrics | {"temperature": temperature}
@@ -87,7 +87,7 @@ def tune_temperature(
     noise: Float[Array, "batch action"],
     learning_rate: Float[Array, ""] | float,
 ) -> SoftActor:
-    """One step of the temperature on L(log α), for the policy as it stands."""
+    """One step of the temperature down L(log α). The policy stays as it is."""
     _, log_prob = policy(soft.network, observations).sample_and_log_prob(noise)
     target_entropy = -noise.shape[-1]
     gradient = -(log_prob.mean() + target_entropy)

@@ -9,8 +9,8 @@ Every d-th update moves the actor, by the first critic alone, and then all targe
 
     L(π) = -(α / E|Q_1|)·E[Q_1(s, π(s))] + E[(π(s) - a)²]
 
-The normaliser α / E|Q_1| carries no gradient; the squared error is averaged over batch and action dimensions.
-The published code counts updates from 1, so the actor first moves in the d-th.
+The normaliser α / E|Q_1| carries no gradient. The squared error is averaged over batch and action dimensions. The
+published code counts updates from 1, so the actor first moves in the d-th.
 """
 
 from typing import Literal, NamedTuple
@@ -30,20 +30,14 @@ from score_rl.nets.perceptron import Perceptron
 class Config:
     alpha: float = setting(2.5, "α, weight of the normalised value in the actor's loss (paper)", group="paper")
     discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
-    tau: float = setting(
-        0.005, "share of the online network in each move of the targets (paper)", above=0, maximum=1, group="paper"
-    )
-    target_noise: float = setting(
-        0.2, "σ, standard deviation of the noise on the target's action (paper)", group="paper"
-    )
+    tau: float = setting(0.005, "share of each move of the targets (paper)", above=0, maximum=1, group="paper")
+    target_noise: float = setting(0.2, "σ, deviation of the noise on a' (paper)", group="paper")
     target_noise_clip: float = setting(0.5, "c, bound of that noise (paper)", group="paper")
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor (paper)")
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1)
     batch_size: int = setting(256, "transitions per update (paper)", minimum=1)
-    actor_delay: int = setting(
-        2, "d, updates of the critics per update of the actor and targets (paper)", minimum=1, group="paper"
-    )
+    actor_delay: int = setting(2, "d, updates per move of actor and targets (paper)", minimum=1, group="paper")
     normalise_states: bool = setting(True, "standardise observations over the data set (paper)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting("none", "rewards as recorded (published code)")
 
@@ -61,7 +55,7 @@ class State(NamedTuple):
 def critic_loss(
     critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The sum of both critics' errors; `noise` is standard normal."""
+    """Sum of L(Q_i) over both critics. `noise` is standard normal."""
     next_actions = deterministic(state.target_actor, batch.next_observations)
     next_actions = smoothed(next_actions, noise, config.target_noise, config.target_noise_clip)
     next_values = values(state.target_critics, batch.next_observations, next_actions).min(axis=0)
@@ -81,7 +75,7 @@ def actor_loss(actor: Perceptron, config: Config, state: State, batch: Batch) ->
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
-    """One update of both critics; on the last turn of d, also one of the actor and the targets."""
+    """One step of both critics and, on the last of d turns, of the actor and the targets."""
     noise = jax.random.normal(key, batch.actions.shape, batch.actions.dtype)
     gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, noise)
     critics, optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.critic_learning_rate)
@@ -120,7 +114,7 @@ def act(
     observations: Float[Array, "batch observation"],
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
-    """The learned policy is deterministic; `key` is not needed."""
+    """π(s). It is deterministic, so `key` is not used."""
     return deterministic(actor, observations)
 
 

@@ -1,16 +1,16 @@
 r"""UWAC: uncertainty-weighted actor-critic (Wu et al., 2021).
 
-BEAR (see there for the policy, its constraint and the order of things) with critics that have dropout and spectral
-normalisation in every layer. The variance of a critic over many passes with dropout is how uncertain it is, and
-what is uncertain counts less:
+BEAR with dropout and spectral normalisation in every layer of the critics. `bear.py` has the policy, its constraint and
+the order of the steps. A critic's variance over many passes with dropout says how uncertain it is. What is uncertain
+counts less:
 
     w(v) = clip(exp(-β·v), 0, 1)
     y = r + γ·(1 - terminal)·max_j [λ·min_i Q̄'_i(s', a'_j) + (1 - λ)·max_i Q̄'_i(s', a'_j)],    a'_j ~ π(s')
     L(Q_i) = E[(w(v')·(Q_i(s, a) - y))²],    v' = max_j [Var Q'_1(s', a'_j) + Var Q'_2(s', a'_j)]
     L(π) = E[-w(v)·min_i Q̄_i(s, a_1) + α·(MMD(s) - ε)],    v = Var Q_1(s, a_1) + Var Q_2(s, a_1)
 
-Q̄ and Var are over the passes, Q_i(s, a) is a single pass, and no gradient goes through a weight. In L(Q) the weight
-stands inside the square, as in the published code; the weight of the paper, β/v, stands outside.
+Q̄ and Var are over the passes, Q_i(s, a) is a single pass. No gradient goes through a weight. In L(Q) the weight stands
+inside the square, as in the published code. The paper's weight, β/v, stands outside.
 """
 
 from typing import Literal, NamedTuple
@@ -39,20 +39,12 @@ class Config(bear.Config):
     dropout: float = setting(
         0.1, "p, probability that a hidden unit of a critic is dropped (published code)", below=1, group="paper"
     )
-    passes: int = setting(
-        100, "passes with dropout for a mean and a variance (published code)", minimum=2, group="paper"
-    )
+    passes: int = setting(100, "passes with dropout for mean and variance (published code)", minimum=2, group="paper")
     dropout_masks: Literal["row", "pass"] = setting(
-        "row",
-        "a mask for every row of a pass (published code) or one for all, which saves nearly all random numbers; that "
-        "is the same for each row taken alone, but not for the largest of ten candidates",
-        group="ablation",
+        "row", "masks of a pass: one for each row (published code), or one for all, which is faster", group="ablation"
     )
     acting_passes: int = setting(
-        0,
-        "passes with dropout when candidates are compared (published code: 100, which makes the choice partly a draw "
-        "and an action a hundred times as dear); 0 turns dropout off there",
-        group="ablation",
+        0, "passes with dropout when acting; 0: act without dropout (published code: 100)", group="ablation"
     )
     spectral_norm: bool = setting(
         True, "spectral normalisation of every layer of the critics (published code)", group="paper"
@@ -145,7 +137,7 @@ def actor_loss(
 
 
 def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: int) -> tuple[State, Metrics]:
-    """As BEAR's, with the weighted losses; the singular vectors move first."""
+    """BEAR's update with the weighted losses. The singular vectors move after the VAE, before the losses."""
     noise_key, *dropout_keys = jax.random.split(key, 4)
     keys = Keys(*dropout_keys)
     base = state.bear
@@ -171,7 +163,7 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     if config.spectral_norm:
         keys = jax.random.split(power_key, len(base.critics.weights))
         vectors = tuple(jax.random.normal(k, b.shape) for k, b in zip(keys, base.critics.biases, strict=True))
-        for _ in range(15):  # the first updates would otherwise divide by anything
+        for _ in range(15):  # so that the first updates already divide by the largest singular value
             vectors = refined(base.critics, vectors)
     return State(base, vectors, vectors)
 
@@ -200,7 +192,7 @@ def uncertainty(
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
-    """√(Var Q_1 + Var Q_2) over passes with dropout, the same ones for every row; in units of the reward."""
+    """√(Var Q_1 + Var Q_2) over passes with dropout, the same for every row, in units of the reward."""
     critics = normalised(state.bear.critics, state.power)
     hidden = hidden_of(critics, observations, actions[None])
     _, variance = many_passes(critics, hidden, jax.random.key(0), config.dropout, "pass", config.passes)

@@ -28,13 +28,13 @@ def algorithms_command(arguments: Sequence[str]) -> int:
     if asked.name is None:
         OUT.print(_list_of_algorithms())
         return 0
-    from score_rl.algorithms.presets import presets
+    from score_rl.algorithms.presets import presets_of
     from score_rl.algorithms.registry import get_algorithm
 
     algorithm = get_algorithm(asked.name)
     for table in _settings_of(algorithm):
         OUT.print(table)
-    chosen = presets(algorithm.name)
+    chosen = presets_of(algorithm.name)
     if chosen:
         OUT.print(_presets_of(chosen))
     return 0
