@@ -66,31 +66,70 @@ EXPERIMENT_COMMANDS: dict[str, type] = {"list": ExperimentList, "run": Experimen
 
 def experiment_command(arguments: Sequence[str]) -> int:
     asked = subcommand("experiment", EXPERIMENT_COMMANDS, with_default_folder(arguments))
-    from score_rl.paper.experiments.execution import cost, overview, rebuild, run
+    if isinstance(asked, ExperimentList):
+        _list_experiments()
+    else:
+        _run_experiments(asked)
+    return 0
+
+
+def _list_experiments() -> None:
+    from score_rl.paper.experiments.execution import cost
     from score_rl.paper.experiments.plan import Request
-    from score_rl.paper.experiments.registry import EXPERIMENTS, get_experiment
+    from score_rl.paper.experiments.registry import EXPERIMENTS
     from score_rl.paper.experiments.scales import SHOWN, get_scale
 
-    if isinstance(asked, ExperimentList):
-        table = Table(
-            title="runs × updates at each scale; runs shared by several are trained once",
-            title_justify="left",
-            show_edge=False,
-            pad_edge=False,
-        )
-        table.add_column("name", no_wrap=True)
-        table.add_column("in the paper", overflow="fold")
-        for scale in SHOWN:
-            table.add_column(scale, justify="right", max_width=11)
-        for experiment in EXPERIMENTS.values():
-            costs = [cost(experiment, Request(get_scale(scale))) for scale in SHOWN]
-            table.add_row(experiment.name, escape(experiment.paper), *costs)
-        OUT.print(table)
-        OUT.print(
-            "Run one: score experiment run NAME \\[--scale trial|day|paper] \\[--source replica|d4rl|FILES]",
-            soft_wrap=True,
-        )
-        return 0
+    table = Table(
+        title="runs × updates at each scale; runs shared by several are trained once",
+        title_justify="left",
+        show_edge=False,
+        pad_edge=False,
+    )
+    table.add_column("name", no_wrap=True)
+    table.add_column("in the paper", overflow="fold")
+    for scale in SHOWN:
+        table.add_column(scale, justify="right", max_width=11)
+    for experiment in EXPERIMENTS.values():
+        costs = [cost(experiment, Request(get_scale(scale))) for scale in SHOWN]
+        table.add_row(experiment.name, escape(experiment.paper), *costs)
+    OUT.print(table)
+    OUT.print(
+        "Run one: score experiment run NAME \\[--scale trial|day|paper] \\[--source replica|d4rl|FILES]",
+        soft_wrap=True,
+    )
+
+
+def _run_experiments(asked: ExperimentRun) -> None:
+    from score_rl.paper.experiments.execution import overview, rebuild, run
+
+    chosen = _chosen_experiments(asked)
+    request = _checked_request(asked)
+    console = Console(stderr=True, highlight=False)
+
+    def say(message: str) -> None:
+        if not asked.quiet:
+            console.print(escape(message), soft_wrap=True)
+
+    if asked.plan:
+        OUT.print(_as_table(overview(chosen, request)))
+        return
+    made = rebuild(chosen, request, asked.from_stored, say) if asked.from_stored else run(chosen, request, say)
+    for experiment in chosen:
+        folder, result = made[experiment.name]
+        for found in result.tables.values():
+            if found.printed:
+                OUT.print(_as_table(found, f"{experiment.name}: "))
+        for remark in result.remarks:
+            OUT.print(escape(remark), soft_wrap=True)
+        if asked.from_stored is None and request.scale.small:
+            OUT.print(request.proves, soft_wrap=True)
+        OUT.print(f"Result folder: {folder}", soft_wrap=True)
+
+
+def _chosen_experiments(asked: ExperimentRun) -> list[Any]:
+    """The experiments named; options that would have no effect on them are refused."""
+    from score_rl.paper.experiments.registry import EXPERIMENTS, get_experiment
+
     if not asked.names:
         raise InputError("say which experiment; `score experiment list` shows the names.")
     names = list(EXPERIMENTS) if "all" in asked.names else list(dict.fromkeys(asked.names))
@@ -101,6 +140,13 @@ def experiment_command(arguments: Sequence[str]) -> int:
         raise InputError(
             f"--source and --datasets are for experiments on the paper's data, and {', '.join(names)} draws its own."
         )
+    return chosen
+
+
+def _checked_request(asked: ExperimentRun) -> Any:
+    from score_rl.paper.experiments.plan import Request
+    from score_rl.paper.experiments.scales import get_scale
+
     if asked.steps is not None and asked.steps < 2:
         raise InputError(f"--steps is {asked.steps}; it must be 2 or more.")
     request = Request(
@@ -113,27 +159,7 @@ def experiment_command(arguments: Sequence[str]) -> int:
             f"--from-stored without a folder reads {STORED}, which is not here; run it in a checkout of this project, "
             "or name a folder with stored results."
         )
-    console = Console(stderr=True, highlight=False)
-
-    def say(message: str) -> None:
-        if not asked.quiet:
-            console.print(escape(message), soft_wrap=True)
-
-    if asked.plan:
-        OUT.print(_as_table(overview(chosen, request)))
-        return 0
-    made = rebuild(chosen, request, asked.from_stored, say) if asked.from_stored else run(chosen, request, say)
-    for experiment in chosen:
-        folder, result = made[experiment.name]
-        for found in result.tables.values():
-            if found.printed:
-                OUT.print(_as_table(found, f"{experiment.name}: "))
-        for remark in result.remarks:
-            OUT.print(escape(remark), soft_wrap=True)
-        if asked.from_stored is None and request.scale.small:
-            OUT.print(request.proves, soft_wrap=True)
-        OUT.print(f"Result folder: {folder}", soft_wrap=True)
-    return 0
+    return request
 
 
 def _as_table(found: Any, before: str = "") -> Table:

@@ -81,7 +81,7 @@ def _environment_bounds(name: str, environment: str, columns: Mapping[str, np.nd
     if task is not None:
         expected, bounds = (task.observation_dim, task.action_dim), (-1.0, 1.0)
     else:
-        from score_rl.envs.interface import make_environment
+        from score_rl.envs.making import make_environment
 
         sample = make_environment(environment, 1)
         expected, bounds = (sample.observation_dim, sample.action_dim), (sample.action_low, sample.action_high)

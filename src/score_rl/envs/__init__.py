@@ -1,6 +1,7 @@
 """Environments: batched MuJoCo locomotion with D4RL's physics, any Gymnasium environment, normalised scores."""
 
-from score_rl.envs.interface import PHYSICS, Environment, Step, available_cores, make_environment
+from score_rl.envs.interface import PHYSICS, Environment, Step, available_cores
+from score_rl.envs.making import make_environment
 from score_rl.envs.tasks import TASKS, Task, normalised_score, reference_span, task_of, terminates
 
 __all__ = [

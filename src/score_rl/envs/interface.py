@@ -6,9 +6,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from score_rl.envs.tasks import TASKS, task_of
-from score_rl.errors import unknown_name
-
 PHYSICS = ("d4rl", "stock")
 
 
@@ -41,25 +38,6 @@ class Environment(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-def make_environment(name: str, slots: int, *, physics: str = "d4rl", threads: int | None = None) -> Environment:
-    """The environment of this name with room for `slots` episodes at once.
-
-    "hopper", "halfcheetah" and "walker2d", or data set names of theirs, are stepped by MuJoCo on `threads`
-    threads (default: the cores this process may use) with `physics` "d4rl" or "stock"; any other name is a
-    Gymnasium id.
-    """
-    if physics not in PHYSICS:
-        raise unknown_name("physics", physics, PHYSICS)
-    task = task_of(name)
-    if task is not None:
-        from score_rl.envs.locomotion import Locomotion
-
-        return Locomotion(TASKS[task], slots, physics=physics, threads=threads)
-    from score_rl.envs.gymnasium_slots import GymnasiumSlots
-
-    return GymnasiumSlots(name, slots)
 
 
 def available_cores() -> int:
