@@ -12,7 +12,7 @@ import pytest
 
 import score_rl
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
-from score_rl.algorithms.settings import HEADINGS, Limits, grouped, limits_of, make_config
+from score_rl.algorithms.settings import limits_of, make_config
 from score_rl.data.dataset import make_dataset
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
@@ -180,18 +180,6 @@ def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name):
     assert held >= 3, "no limit was tried"
 
 
-def test_limits_say_what_they_allow():
-    said = {
-        "0 or more": Limits(minimum=0), "between 0 and 1": Limits(minimum=0, maximum=1),
-        "above 0 and at most 1": Limits(above=0, maximum=1), "above 0 and below 1": Limits(above=0, below=1),
-        "0 or more and below 1": Limits(minimum=0, below=1), "at most 3": Limits(maximum=3), "any number": Limits(),
-    }  # fmt: skip
-    for words, limits in said.items():
-        assert str(limits) == words
-    allowed = {number: Limits(above=0, maximum=1).allow(number) for number in (-1, 0, 0.5, 1, 1.5, float("nan"))}
-    assert allowed == {-1: False, 0: False, 0.5: True, 1: True, 1.5: False} | {n: False for n in allowed if n != n}
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "said"),
     [
@@ -204,15 +192,6 @@ def test_limits_say_what_they_allow():
 def test_settings_that_contradict_each_other_are_refused(name, settings, said):
     with pytest.raises(InputError, match=re.escape(said)):
         make_config(get_algorithm(name), settings)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_setting_is_shown_once_and_the_papers_first(name):
-    algorithm = get_algorithm(name)
-    groups = grouped(algorithm.Config)
-    shown = [field.name for fields in groups.values() for field in fields]
-    assert sorted(shown) == sorted(field.name for field in dataclasses.fields(algorithm.Config))
-    assert list(groups) == [heading for heading in HEADINGS.values() if heading in groups]
 
 
 # -- training --------------------------------------------------------------------------------------------------------
