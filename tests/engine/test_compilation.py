@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.engine import compilation
 from score_rl.nets.kernels import padded
 from score_rl.nets.perceptron import Perceptron
@@ -82,3 +83,10 @@ def test_no_product_of_the_critics_falls_back_to_float32():
     program = slopes.lower(net, jnp.ones((64, 5))).compile(compiler_options=options).as_text()
     taken = [line for line in program.splitlines() if "ynn_fusion" in line and "kind=kCustom" in line]
     assert len(taken) == 6, program  # two forwards, two by matrix, two by input
+
+
+def test_every_unit_has_a_form_and_algorithms_name_no_other():
+    """An algorithm says on which CPUs bfloat16 was measured to be faster; a form says how to multiply there."""
+    assert set(compilation.BFLOAT16_UNITS) == set(padded.FORM_FOR_UNITS)
+    for name in algorithm_names():
+        assert set(get_algorithm(name).bfloat16_on) <= set(compilation.BFLOAT16_UNITS), name

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine.compilation import BFLOAT16_UNITS
 from score_rl.errors import InputError
 from score_rl.nets.kernels.choice import kernel_memory
-from score_rl.nets.kernels.padded import FORM_FOR_UNITS
 from score_rl.run.precision import choose_precision
 
 SMALL = {"hidden": (32, 32), "batch_size": 16, "critics": 2}
@@ -40,11 +39,6 @@ def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, mon
     chosen = {name: choose_precision(get_algorithm(name), "auto") for name in ("score", "cql", "morel", "rebrac")}
     assert chosen == {"score": "bfloat16", "cql": "bfloat16", "morel": "float32", "rebrac": "float32"}
     assert choose_precision(get_algorithm("score"), "float32") == "float32"
-
-
-def test_where_it_was_measured_to_be_faster_is_known_by_the_names_of_such_cpus():
-    chosen = {name: get_algorithm(name).bfloat16_on for name in algorithm_names()}
-    assert all(set(kinds) <= set(BFLOAT16_UNITS) == set(FORM_FOR_UNITS) for kinds in chosen.values()), chosen
 
 
 @pytest.mark.parametrize("capability", ["9.0", "7.5"])
