@@ -62,6 +62,7 @@ def spoiled(folder, name, change):
     (lambda v: v["runs"].append(3), r"runs\[1\] is 3, expected an object"),
     (lambda v: v["datasets"]["noise"].pop("checksum"), r"datasets\['noise'\].checksum is missing, expected a text"),
     (lambda v: v["request"].update(settings=[]), r"request.settings is \[\], expected an object"),
+    (lambda v: v["request"].update(precision="half"), r"request.precision is 'half', expected one of float32"),
     (lambda v: v["request"].update(seeds=[0, 1.5]), r"request.seeds\[1\] is 1.5, expected a whole number"),
     (lambda v: v.update(format=3), r"out was written in format 3, this version reads formats 1 to 2; use the version"),
     (lambda v: v.pop("format"), r"out was written in format None"),

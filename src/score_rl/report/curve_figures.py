@@ -91,7 +91,7 @@ def learning_curves(
             axis.set_yscale("log")
         elif _explodes(panel):
             axis.set_yscale("symlog", linthresh=10)
-        # The lines decide what is seen: the interval of two seeds can be twenty times as wide as they are apart.
+        # The lines set the limits of the axis: the interval of two seeds can be twenty times as wide as their distance.
         low, high = axis.get_ylim()
         for series in () if crowded(panel) else panel.series:
             _draw_band(axis, series, chosen[series.label][0], unit[0])

@@ -71,9 +71,9 @@ def require_rliable(extra: str = "report") -> tuple[Any, Any]:
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """NumPy's global generator with this seed, and afterwards as it was.
+    """Seed NumPy's global generator, and restore it afterwards.
 
-    rliable documents `random_state` and draws from the global generator all the same.
+    rliable documents `random_state`, but draws from the global generator.
     """
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(seed)  # noqa: NPY002
@@ -99,7 +99,7 @@ def t_interval(values: Float[np.ndarray, " seeds *points"]) -> tuple[np.ndarray,
 
 
 def printed_interval(mean: float, std: float, number: int) -> Estimate:
-    """Student's 95 % interval of a mean of which only its deviation, with n below the line, and n are known."""
+    """Student's 95 % interval of a mean, from its standard deviation (divided by n, not n - 1) and n alone."""
     if number < 2:
         return Estimate(mean, np.nan, np.nan)
     from scipy.special import stdtrit
@@ -116,8 +116,11 @@ def overlap(one: Estimate, other: Estimate) -> bool | None:
 
 
 def welch(one: Sequence[float], mean: float, std: float, number: int) -> float | None:
-    """Welch's p for equal means of these values and of `number` others of which only mean and deviation, with n below
-    the line, are known; None where either has no spread to judge by."""
+    """Welch's p for equal means of these values and of `number` others.
+
+    Of the others only the mean and the standard deviation (divided by n) are known. None where either side has no
+    spread to judge by.
+    """
     if len(one) < 2 or number < 2:
         return None
     mine, theirs = float(np.var(one, ddof=1)) / len(one), std**2 / (number - 1)
@@ -131,8 +134,11 @@ def welch(one: Sequence[float], mean: float, std: float, number: int) -> float |
 
 
 def agreement(values: Sequence[float], mean: float, std: float, number: int) -> str:
-    """Whether Student's 95 % intervals of two means overlap. Intervals that overlap may be of means that differ by more
-    than chance: where Welch's test says so at 5 %, its p stands beside the yes."""
+    """Whether Student's 95 % intervals of two means overlap, in a word.
+
+    Means may differ by more than chance although their intervals overlap. Where Welch's test says so at 5 %, its p
+    stands beside the yes.
+    """
     both = overlap(mean_over_seeds(np.array(values, float)), printed_interval(mean, std, number))
     if both is None:
         return "one seed"
@@ -148,7 +154,7 @@ def mean_over_seeds(values: Float[np.ndarray, " seeds"]) -> Estimate:
 
 
 def mean_curve(curves: Sequence[Curve]) -> MeanCurve:
-    """Over the steps at which every run was measured: the mean always counts as many runs as it says.
+    """The mean at the steps at which every run was measured, so that it counts as many runs as it says.
 
     Where one run stopped early, the mean ends with it.
     """
@@ -170,7 +176,7 @@ def mean_curve(curves: Sequence[Curve]) -> MeanCurve:
 
 
 def score_matrix(method: str, scores: Mapping[str, Sequence[float]]) -> Float[np.ndarray, "seeds datasets"]:
-    """Final scores by data set as the matrix that the bootstrap needs: as many seeds on every data set."""
+    """Final scores by data set, as the matrix that the bootstrap needs. Every data set must have as many seeds."""
     numbers = {dataset: len(values) for dataset, values in scores.items()}
     if not numbers or 0 in numbers.values():
         missing = [dataset for dataset, number in numbers.items() if not number]

@@ -1,4 +1,4 @@
-"""What is asked for: everything that decides what an experiment computes."""
+"""The request: everything that decides what an experiment computes, and what of it makes no sense."""
 
 import dataclasses
 import json
@@ -13,7 +13,7 @@ from score_rl.store.fields import Fields
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentSpec:
-    """Everything that decides what an experiment computes. Stored with it, and all that resuming needs."""
+    """Everything that decides what an experiment computes. It is stored, and resuming needs nothing else."""
 
     algorithm: str
     datasets: tuple[str, ...]
@@ -39,6 +39,8 @@ class ExperimentSpec:
     def from_json(cls, stored: Fields) -> "ExperimentSpec":
         settings = stored.inner("settings")
         variants = stored.list_of("variants", dict) if "variants" in stored.values else [{}]
+        bounds = stored.list_of("action_bounds", float) if stored.values.get("action_bounds") is not None else None
+        precision = stored.choice("precision", PRECISIONS) if "precision" in stored.values else "float32"
         return cls(
             algorithm=stored.get("algorithm", str),
             datasets=tuple(stored.list_of("datasets", str)),
@@ -51,16 +53,15 @@ class ExperimentSpec:
             transitions=stored.optional("transitions", int),
             data_seed=stored.get("data_seed", int),
             environment=stored.optional("environment", str),
-            action_bounds=tuple(stored.list_of("action_bounds", float))
-            if stored.values.get("action_bounds") is not None
-            else None,
+            action_bounds=None if bounds is None else tuple(bounds),
             physics=stored.get("physics", str),
-            precision=cast("Precision", stored.optional("precision", str) or "float32"),
+            precision=cast("Precision", precision),
             checkpoint_minutes=stored.get("checkpoint_minutes", float),
             variants=tuple({name: _hashable(value) for name, value in variant.items()} for variant in variants),
         )
 
     def check(self, turns: int) -> None:
+        """Refuse what makes no sense. `turns` is the algorithm's cycle of updates."""
         check_counts(**{name: getattr(self, name) for name in ("steps", "eval_every", "eval_episodes", "log_every")})
         if not self.checkpoint_minutes >= 0:
             raise InputError(f"`checkpoint_minutes` is {self.checkpoint_minutes}; it must be 0 or more.")
@@ -76,15 +77,13 @@ class ExperimentSpec:
         if len({label(variant) for variant in self.variants}) < len(self.variants):
             shown = "; ".join(" ".join(label(variant)) or "nothing" for variant in self.variants)
             raise InputError(f"two variants are the same ({shown}); give each once.")
-        for name, divisor in (
-            ("steps", self.log_every),
-            ("eval_every", self.log_every),
-            ("log_every", turns),
+        cycle = "the algorithm's cycle of updates (such as actor_delay)"
+        for name, divisor, what in (
+            ("steps", self.log_every, "`log_every`"),
+            ("eval_every", self.log_every, "`log_every`"),
+            ("log_every", turns, cycle),
         ):
             if getattr(self, name) % divisor:
-                what = (
-                    "`log_every`" if name != "log_every" else "the algorithm's cycle of updates (such as actor_delay)"
-                )
                 raise InputError(f"`{name}` is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
         if self.physics not in ("d4rl", "stock"):
             raise InputError(f"`physics` is {self.physics!r}; it must be d4rl or stock.")
@@ -97,14 +96,14 @@ def _hashable(value: Any) -> Any:
 
 
 def check_counts(**counts: int | None) -> None:
-    """Refuse what is less than one of anything; None is what was not given."""
+    """Refuse counts below 1; None stands for a count that was not given."""
     for name, count in counts.items():
         if count is not None and count < 1:
             raise InputError(f"`{name}` is {count}; it must be 1 or more.")
 
 
 def default_eval_every(steps: int, log_every: int | None, turns: int) -> int:
-    """5,000 updates or a little less, in whole windows or cycles, once at least."""
+    """5,000 updates or a little less, in whole windows or cycles, so that there is one evaluation at least."""
     if steps % turns:
         raise InputError(
             f"`steps` is {steps}; it must be a multiple of {turns}, the algorithm's cycle of updates (such as "
@@ -127,8 +126,10 @@ def default_log_every(steps: int, eval_every: int, turns: int) -> int:
 
 
 def label(variant: Mapping[str, Any]) -> tuple[str, ...]:
+    """What tells a variant from others in the name of a run."""
     return tuple(f"{name}={short(value)}" for name, value in variant.items())
 
 
 def short(value: Any) -> str:
+    """A setting's value in the name of a run."""
     return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
