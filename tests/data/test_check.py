@@ -170,3 +170,19 @@ def test_ends_that_contradict_each_other(tmp_path: Path) -> None:
 def test_trajectories_that_vanish_are_counted(tmp_path: Path) -> None:
     findings = check_file(write(tmp_path / "short.hdf5", recording((8, 1, 5), "cct", next_observations=None)))
     assert any("2 of 3. 1 of them are one row long and vanish." in m for m in messages(findings, "note"))
+
+
+def test_rows_of_an_unsorted_table_are_an_error(tmp_path: Path) -> None:
+    arrays = recording((1, 2, 1, 3, 2, 1, 2), "ccccccc", next_observations=None)
+    (error,) = messages(check_file(write(tmp_path / "bad.hdf5", arrays)), "error")
+    assert error.startswith("only 5 of 12 rows can be learned from")
+    assert "Are the rows sorted?" in error
+
+
+def test_times_that_do_not_ascend_are_an_error(tmp_path: Path) -> None:
+    times = np.array([0, 1, 2, 3, 4, 0, 2, 1, 3, 0, 1, 2])
+    (error,) = messages(check_file(write(tmp_path / "bad.hdf5", recording(times=times))), "error")
+    assert error.startswith("times do not ascend within a trajectory in 1 of 12 rows (7): sort the rows")
+    good = check_file(write(tmp_path / "good.hdf5", recording(times=np.sort(times))))
+    assert len(messages(good, "error")) == 1  # equal times are not sorted either
+    assert messages(check_file(write(tmp_path / "time.hdf5", recording(times=np.arange(12)))), "error") == []

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from score_rl.data.dataset import make_dataset
+from score_rl.data.labels import Labels
 from score_rl.errors import InputError
 
 from .recordings import recording
@@ -108,3 +109,45 @@ def test_it_says_what_it_is() -> None:
     assert repr(named) == (
         "<Dataset replica:test: 12 rows in 3 trajectories, 3 observations, 2 actions, environment Pendulum-v1>"
     )
+
+
+def test_rows_of_an_unsorted_table_are_refused_with_the_remedy() -> None:
+    """Such a table changes its trajectory in nearly every row, and nearly every row is an end."""
+    with pytest.raises(InputError, match=r"test: only 5 of 12 rows can be learned from.*Are the rows sorted\?"):
+        make_dataset("test", **recording((1, 2, 1, 3, 2, 1, 2), "ccccccc", next_observations=None))
+    assert len(make_dataset("test", **recording((1, 2, 1, 3, 2, 1, 2), "ccccccc"))) == 12
+
+
+def test_times_must_ascend_within_each_trajectory() -> None:
+    times = np.array([0, 1, 2, 3, 4, 0, 1, 2, 3, 0, 1, 2])
+    plain = make_dataset("test", **recording())
+    assert make_dataset("test", **recording(), times=times).checksum == plain.checksum
+    for wrong, words in (
+        (times.take([0, 1, 3, 2, *range(4, 12)]), r"1 of 12 rows .* the first in row 3 \(time 2 after 3\): sort"),
+        (np.where(np.arange(12) == 6, 0.0, times), r"1 of 12 rows .* in row 6 \(time 0 after 0\)"),
+        (np.where(np.arange(12) == 6, np.nan, times), "2 of 12 rows"),
+        (times[:5], "one number per step is expected"),
+    ):
+        with pytest.raises(InputError, match=words):
+            make_dataset("test", **recording(), times=wrong)
+
+
+def test_labels_are_kept_and_checked() -> None:
+    labels = Labels(("a", "b", "c"), ("valve", "pump"), {"a": "K", "pump": "rpm"})
+    named = make_dataset("test", **recording(), labels=labels)
+    assert named.checksum == make_dataset("test", **recording()).checksum
+    assert (named.observation_names, named.action_names) == (("a", "b", "c"), ("valve", "pump"))
+    assert named.units == {"a": "K", "pump": "rpm"}
+    for wrong, words in (
+        (Labels(("a", "b")), "2 observation names were given for 3 observations"),
+        (Labels(actions=("u", "u")), "two actions are called 'u'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            make_dataset("test", **recording(), labels=wrong)
+
+
+def test_lengths_and_returns_are_of_the_whole_recorded_trajectory() -> None:
+    arrays = recording((5, 1, 4), "ccc", next_observations=None, rewards=np.ones(10))
+    dataset = make_dataset("test", **arrays)
+    np.testing.assert_array_equal(dataset.recorded.lengths, [5, 4])
+    np.testing.assert_array_equal(dataset.returns().values, [5.0, 4.0])

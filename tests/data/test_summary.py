@@ -5,6 +5,7 @@ import pytest
 from rich.console import Console
 
 from score_rl.data.dataset import Dataset, make_dataset
+from score_rl.data.labels import Labels
 from score_rl.data.summary import (
     action_range_used,
     cells_visited,
@@ -98,3 +99,24 @@ def test_what_was_dropped_and_terminals_on_the_way_are_said() -> None:
     ends, solved = arrays.pop("timeouts"), np.isin(np.arange(10), (1, 2))
     lines = facts(make_dataset("test", **{**arrays, "terminals": solved}, trajectory_ends=ends))
     assert lines["marks"] == "2 terminals (2 inside a trajectory), 0 timeouts"
+
+
+def test_small_rewards_keep_their_figures() -> None:
+    rewards = -1e-3 * np.linspace(0.5, 1.5, 12)
+    lines = facts(make_dataset("test", **recording(rewards=rewards)))
+    assert lines["return"] == "-0.003886 ± 0.000477, -0.004364 to -0.003409"
+    assert lines["reward"] == "-0.001000 on average, -0.001500 to -0.000500"
+    page = histogram(np.array([-0.0038, -0.0031]), bins=2)
+    assert page[0].split()[:3] == ["-0.00380", "to", "-0.00345"]
+
+
+def test_lengths_are_of_recorded_rows_as_returns_are() -> None:
+    lines = facts(make_dataset("test", **recording((5, 1, 4), "ccc", next_observations=None)))
+    assert lines["trajectory length"] == "4.5 on average, 4 to 5 recorded rows (returns are over them too)"
+
+
+def test_names_and_units_are_shown() -> None:
+    labels = Labels(("in", "out", "flow"), ("valve", "pump"), {"flow": "l/h"})
+    lines = facts(make_dataset("test", **recording(), labels=labels))
+    assert lines["observations"] == "3 dimensions (in, out, flow [l/h])"
+    assert lines["actions"] == "2 dimensions (valve, pump), -1 to 1"

@@ -83,9 +83,10 @@ def made(arrays: dict[str, Any]) -> Dataset | None:
     """The data set; None where the recording is refused, as it has to be."""
     marks = [arrays[key] for key in ("timeouts", "trajectory_ends") if key in arrays]
     marks += [] if "trajectory_ends" in arrays else [arrays["terminals"]]
-    refused = (
-        "cannot be told apart" if not np.any(marks) else "no row with" if not plain_loop(arrays, None).rows else ""
-    )
+    left = len(plain_loop(arrays, None).rows)
+    refused = "cannot be told apart" if not np.any(marks) else "no row with" if not left else ""
+    if not refused and left < len(arrays["rewards"]) / 2:
+        refused = "Are the rows sorted"
     if not refused:
         return make_dataset("test", **arrays)
     with pytest.raises(InputError, match=refused):

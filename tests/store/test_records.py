@@ -1,9 +1,11 @@
 """The records of an experiment: what is written is read again, and what cannot be read is named."""
 
+import dataclasses
 import json
 
 import pytest
 
+from score_rl.data.labels import Labels
 from score_rl.errors import InputError
 from score_rl.store.folder import Folder
 from score_rl.store.records import (
@@ -40,6 +42,16 @@ def test_what_is_written_is_read_again(tmp_path):
     assert {
         json.loads((tmp_path / "out" / name).read_text())["format"] for name in ("experiment.json", "status.json")
     } == {FORMAT}
+
+
+def test_names_and_units_of_columns_are_kept(tmp_path):
+    plain = RECORD.datasets["noise"]
+    assert "observation_names" not in plain.to_json()
+    named = dataclasses.replace(plain, labels=Labels(("a", "b"), ("valve",), {"a": "°C"}))
+    record = dataclasses.replace(RECORD, datasets={"noise": named})
+    folder = Folder.create(tmp_path / "out", record)
+    assert folder.experiment() == record
+    assert json.loads((tmp_path / "out" / "experiment.json").read_text())["datasets"]["noise"]["units"] == {"a": "°C"}
 
 
 def test_a_run_that_training_has_not_reached_has_not_started():

@@ -7,8 +7,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from score_rl.data.columns import BOUND_TOLERANCE, GAP_REMEDY, Bounds, broken_rows, outside_bounds, wrong_flags
+from score_rl.data.columns import (
+    BOUND_TOLERANCE,
+    GAP_REMEDY,
+    Bounds,
+    broken_rows,
+    disordered_rows,
+    outside_bounds,
+    too_few_left,
+    wrong_flags,
+)
 from score_rl.data.dataset import make_dataset, step_limit
+from score_rl.data.labels import Labels
 from score_rl.data.loading import infer_environment
 from score_rl.data.sources.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata, required_keys
 from score_rl.data.sources.reader import file_checksum
@@ -71,6 +81,7 @@ def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
     yield from _check_values(arrays)
     metadata = read_metadata(file)
     environment = metadata.environment or infer_environment(path.stem, arrays)
+    environment = None if environment == "none" else environment
     if environment is None:
         yield Finding("note", "the environment is not known: a policy learned from it cannot be judged by acting.")
     bounds: Bounds | None = metadata.action_bounds
@@ -83,7 +94,7 @@ def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
         bounds = (-1.0, 1.0)  # what training takes
     yield from _check_actions(arrays["actions"], bounds)
     yield from _check_trajectories(arrays, environment)
-    yield from _check_learning(arrays, bounds)
+    yield from _check_learning(arrays, bounds, metadata.labels)
     yield from _check_published(path)
 
 
@@ -174,6 +185,8 @@ def _check_trajectories(arrays: Mapping[str, np.ndarray], environment: str | Non
         yield from _check_rule(arrays["next_observations"], terminals, environment)
     else:
         yield from _check_dropped(trajectories, terminals)
+    if "times" in arrays:
+        yield from _check_times(arrays["times"], ends)
 
 
 def _check_marked_ends(terminals: np.ndarray, timeouts: np.ndarray, marked: np.ndarray) -> Iterator[Finding]:
@@ -187,6 +200,10 @@ def _check_marked_ends(terminals: np.ndarray, timeouts: np.ndarray, marked: np.n
 
 def _check_dropped(trajectories: np.ndarray, terminals: np.ndarray) -> Iterator[Finding]:
     dropped = ~terminals[trajectories[:, 1] - 1]
+    problem = too_few_left(len(terminals) - int(dropped.sum()), len(terminals))
+    if problem is not None:
+        yield Finding("error", f"{problem}.")
+        return
     alone = int((dropped & (trajectories[:, 1] - trajectories[:, 0] == 1)).sum())
     vanished = f" {alone} of them are one row long and vanish." if alone else ""
     yield Finding(
@@ -194,6 +211,16 @@ def _check_dropped(trajectories: np.ndarray, terminals: np.ndarray) -> Iterator[
         "next_observations is not stored: the last row is dropped of those trajectories that do not end in a terminal, "
         f"{dropped.sum()} of {len(trajectories)}.{vanished}",
     )
+
+
+def _check_times(times: np.ndarray, ends: np.ndarray) -> Iterator[Finding]:
+    late = disordered_rows(times, ends)
+    if late.any():
+        yield Finding(
+            "error",
+            f"times do not ascend within a trajectory {_rows(late)}: sort the rows by trajectory and, within it, by "
+            "time.",
+        )
 
 
 def _check_lengths(trajectories: np.ndarray, stopped: np.ndarray, environment: str | None) -> Iterator[Finding]:
@@ -239,11 +266,13 @@ def _check_rule(stored: np.ndarray, terminals: np.ndarray, environment: str | No
             yield Finding("warning", f"rows that {words} a {task} episode: {_rows(wrong)}.")
 
 
-def _check_learning(arrays: Mapping[str, np.ndarray], bounds: Bounds | None) -> Iterator[Finding]:
+def _check_learning(arrays: Mapping[str, np.ndarray], bounds: Bounds | None, labels: Labels) -> Iterator[Finding]:
     """What is doubtful about rows that can be used as they are."""
     least, most = arrays["actions"].min(axis=0), arrays["actions"].max(axis=0)
     try:
-        dataset = make_dataset("the file", **dict[str, Any](arrays), action_bounds=bounds or (least - 1, most + 1))
+        dataset = make_dataset(
+            "the file", **dict[str, Any](arrays), action_bounds=bounds or (least - 1, most + 1), labels=labels
+        )
     except InputError:
         return  # reported above
     found = [*find_dropped_rows(dataset), *find_continued_terminals(dataset), *find_unrelated_rows(dataset)]

@@ -13,6 +13,11 @@ from score_rl.errors import InputError
 
 BOUND_TOLERANCE = 1e-5  # how far rounding may carry an action over its bound
 GAP_REMEDY = "fill the gaps (say, with the value before), or leave out the trajectories that have them"
+MOST = 0.5  # of the recorded rows must be left when those without a next observation are gone
+SORT_REMEDY = (
+    "Are the rows sorted? They must stand trajectory after trajectory and, within each, in the order of time. If they "
+    "do, mark the ends in trajectory_ends if the recording goes on after terminals, or store next_observations"
+)
 
 Bounds = tuple[np.ndarray | float, np.ndarray | float]
 
@@ -109,6 +114,41 @@ def require_ends(name: str, ends: np.ndarray, marked: bool) -> None:
         f"{name} has no terminal and no timeout in {len(ends)} rows, so its trajectories cannot be told apart: mark "
         "the last row of each in terminals (nothing follows), in timeouts (the recording stopped) or in "
         "trajectory_ends."
+    )
+
+
+def require_ascending_times(name: str, times: np.ndarray, ends: np.ndarray) -> None:
+    """Within each trajectory every row is later than the one before."""
+    times = np.asarray(times)
+    if times.shape != ends.shape or times.dtype.kind not in "fiu":
+        raise InputError(
+            f"{name}: times is an array of {times.dtype} with shape {times.shape}, but one number per step is "
+            "expected: store it so."
+        )
+    late = disordered_rows(times, ends)
+    if late.any():
+        row = int(np.flatnonzero(late)[0])
+        raise InputError(
+            f"{name}: {int(late.sum())} of {len(times)} rows are not later than the row before in the same trajectory, "
+            f"the first in row {row} (time {times[row]:g} after {times[row - 1]:g}): sort the rows by trajectory and, "
+            "within it, by time."
+        )
+
+
+def disordered_rows(times: np.ndarray, ends: np.ndarray) -> Bool[np.ndarray, " rows"]:
+    """The rows that do not come after the row before, which belongs to the same trajectory. NaN comes after nothing."""
+    late = np.zeros(len(times), dtype=bool)
+    late[1:] = ~(times[1:] > times[:-1]) & ~ends[:-1]
+    return late
+
+
+def too_few_left(left: int, recorded: int) -> str | None:
+    """Why rows cannot be learned from, if most of them have no next observation; None if most have one."""
+    if left >= MOST * recorded:
+        return None
+    return (
+        f"only {left:,} of {recorded:,} rows can be learned from: the others are the last of a trajectory and have no "
+        f"next observation. {SORT_REMEDY}"
     )
 
 

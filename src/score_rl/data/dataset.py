@@ -14,11 +14,14 @@ from score_rl.data.columns import (
     flag_vector,
     number_matrix,
     number_vector,
+    require_ascending_times,
     require_ends,
     require_equal_rows,
     require_finite,
     require_inside,
+    too_few_left,
 )
+from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.trajectories import complete_trajectories, end_rows, split_trajectories, training_view
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError
@@ -35,6 +38,7 @@ class Recorded(NamedTuple):
     """What the recording held before rows without a next observation were dropped."""
 
     returns: TrajectoryReturns
+    lengths: Int64[np.ndarray, " trajectories"]  # in recorded rows, dropped rows included
     starts: Int64[np.ndarray, " trajectories"]  # the row of the recording with which each trajectory begins
     dropped_rows: int
     dropped_trajectories: int  # those that had no other row
@@ -58,6 +62,7 @@ class Dataset:
     source: Mapping[str, Any]  # JSON-able: where the rows came from
     checksum: str  # SHA-256 over the arrays above, their order, types and shapes
     recorded: Recorded
+    labels: Labels = NO_LABELS  # names and units of the columns; not part of the checksum
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -78,6 +83,21 @@ class Dataset:
     def action_dim(self) -> int:
         """How many numbers an action has."""
         return int(self.actions.shape[1])
+
+    @property
+    def observation_names(self) -> tuple[str, ...] | None:
+        """What the columns of the observations are called, if that is known."""
+        return self.labels.observations
+
+    @property
+    def action_names(self) -> tuple[str, ...] | None:
+        """What the columns of the actions are called, if that is known."""
+        return self.labels.actions
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """The units of those columns that have one, by name."""
+        return self.labels.units
 
     @property
     def dropped_rows(self) -> int:
@@ -119,9 +139,11 @@ def make_dataset(
     timeouts: np.ndarray | None = None,
     trajectory_ends: np.ndarray | None = None,
     next_observations: np.ndarray | None = None,
+    times: np.ndarray | None = None,
     action_bounds: Bounds = (-1.0, 1.0),
     environment: str | None = None,
     source: Mapping[str, Any] | None = None,
+    labels: Labels = NO_LABELS,
 ) -> Dataset:
     """Check a recording and turn it into the rows that can be trained on.
 
@@ -130,6 +152,8 @@ def make_dataset(
 
     With stored next observations every row stays. Without them they come from the following row of the trajectory.
     The last row of a trajectory is then dropped unless it is terminal (see `trajectories.training_view`).
+
+    `times` are only checked: they must ascend within each trajectory.
     """
     columns = {
         "observations": number_matrix(name, "observations", observations),
@@ -146,6 +170,9 @@ def make_dataset(
     require_inside(name, columns["actions"], low, high)
     ends = end_rows(marks["terminals"], marks["timeouts"], marks.get("trajectory_ends"))
     require_ends(name, ends, marked=trajectory_ends is not None)
+    if times is not None:
+        require_ascending_times(name, times, ends)
+    labels.check(name, columns["observations"].shape[1], columns["actions"].shape[1])
 
     arrays, recorded = _training_rows(name, columns, marks["terminals"], marks["timeouts"], ends, environment)
     arrays |= {"action_low": low, "action_high": high}
@@ -158,6 +185,7 @@ def make_dataset(
         source=dict(source or {"kind": "arrays"}),
         checksum=checksum,
         recorded=recorded,
+        labels=labels,
     )
 
 
@@ -223,8 +251,12 @@ def _training_rows(
         arrays = {key: column[view.rows] for key, column in arrays.items()}
         arrays["next_observations"] = columns["observations"][view.next_rows]
         terminals, timeouts, bounds, kept = terminals[view.rows], view.timeouts, view.trajectories, view.kept
+    problem = too_few_left(len(terminals), len(ends))
+    if problem is not None:
+        raise InputError(f"{name}: {problem}.")
     recorded = Recorded(
         returns=TrajectoryReturns(_read_only(values[kept]), _read_only(complete[kept])),
+        lengths=_read_only((trajectories[:, 1] - trajectories[:, 0])[kept]),
         starts=_read_only(trajectories[kept, 0]),
         dropped_rows=len(ends) - len(terminals),
         dropped_trajectories=len(trajectories) - len(kept),

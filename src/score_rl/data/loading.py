@@ -25,6 +25,7 @@ def make_from_recording(
     """Complete a recording and check it; `environment` and `action_bounds` override what its source says."""
     columns = dict(recording.columns)
     judged_in = environment or recording.environment or infer_environment(recording.label, columns)
+    judged_in = None if judged_in == "none" else judged_in
     stated = recording.action_bounds if environment is None else None
     asked = bounds_of_list(action_bounds, _action_dim(columns)) if action_bounds else None
     bounds = asked or stated or _known_bounds(name, judged_in, columns)
@@ -37,7 +38,9 @@ def make_from_recording(
         **({"stated_action_bounds": [np.atleast_1d(bound).tolist() for bound in stated]} if asked and stated else {}),
     }
     json.dumps(source)  # a source is stored beside every result, so it has to be JSON
-    return make_dataset(name, **columns, action_bounds=bounds, environment=judged_in, source=source)
+    return make_dataset(
+        name, **columns, action_bounds=bounds, environment=judged_in, source=source, labels=recording.labels
+    )
 
 
 def infer_environment(label: str, columns: Mapping[str, np.ndarray]) -> str | None:

@@ -1,5 +1,7 @@
 """A data set at a glance: what `score data info` prints."""
 
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,16 +41,16 @@ def facts(dataset: Dataset) -> dict[str, str]:
         "environment": dataset.environment or "not known",
         "rows": f"{len(dataset):,}",
         **_dropped(dataset),
-        "observations": f"{dataset.observation_dim} dimensions",
-        "actions": f"{dataset.action_dim} dimensions, {_span(dataset.action_low, dataset.action_high)}",
+        "observations": f"{dataset.observation_dim} dimensions{_names(dataset.observation_names, dataset.units)}",
+        "actions": f"{dataset.action_dim} dimensions{_names(dataset.action_names, dataset.units)}, "
+        f"{_span(dataset.action_low, dataset.action_high)}",
         **_trajectory_facts(dataset),
-        "return": f"{whole.mean():.1f} ± {whole.std():.1f}, {whole.min():.1f} to {whole.max():.1f}",
+        "return": _mean_and_range(whole),
     }
     scores = normalised_score(dataset.environment or "", whole)
     if scores is not None:
         lines["normalised score"] = f"{scores.mean():.1f} ± {scores.std():.1f}"
-    rewards = dataset.rewards
-    lines["reward"] = f"{rewards.mean(dtype=np.float64):.3f} on average, {rewards.min():.3f} to {rewards.max():.3f}"
+    lines["reward"] = _reward(dataset.rewards)
     lines["saturated actions"] = f"{100 * saturation(dataset):.1f} % lie within 1 % of a bound"
     lines["action range used"] = f"{100 * action_range_used(dataset):.0f} % of {GRID} equal bins per dimension"
     lines["effective dimension"] = (
@@ -71,14 +73,14 @@ def _dropped(dataset: Dataset) -> dict[str, str]:
 
 
 def _trajectory_facts(dataset: Dataset) -> dict[str, str]:
-    complete = dataset.returns().complete
-    lengths = dataset.trajectories[:, 1] - dataset.trajectories[:, 0]
+    complete, lengths = dataset.returns().complete, dataset.recorded.lengths
     partial = len(complete) - int(complete.sum())
     inside = int((dataset.terminals & dataset.followed()).sum())
     within = f" ({inside:,} inside a trajectory)" if inside else ""
+    whole = " recorded rows (returns are over them too)" if dataset.dropped_rows else ""
     return {
         "trajectories": f"{len(complete):,}: {int(complete.sum()):,} complete, {partial:,} partial",
-        "trajectory length": f"{lengths.mean():.1f} on average, {lengths.min()} to {lengths.max()}",
+        "trajectory length": f"{lengths.mean():.1f} on average, {lengths.min()} to {lengths.max()}{whole}",
         "marks": f"{int(dataset.terminals.sum()):,} terminals{within}, {int(dataset.timeouts.sum()):,} timeouts",
     }
 
@@ -122,10 +124,37 @@ def histogram(values: np.ndarray, bins: int = 12) -> list[str]:
     """Counts in equal bins as lines of text."""
     counts, edges = np.histogram(values, bins=min(bins, len(values)) if np.ptp(values) > 0 else 1)
     widest = counts.max()
+    digits = decimals(edges[1] - edges[0], figures=2)
     return [
-        f"{low:>10.1f} to {high:>10.1f} {count:>8,} {'█' * int(np.ceil(BAR * count / widest))}".rstrip()
+        f"{low:>10.{digits}f} to {high:>10.{digits}f} {count:>8,} {'█' * int(np.ceil(BAR * count / widest))}".rstrip()
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True)
     ]
+
+
+def decimals(spread: float, *, least: int = 1, figures: int = 3) -> int:
+    """How many decimals show a difference of this size with so many significant figures; `least` at least."""
+    if not spread > 0:
+        return least
+    return max(least, figures - 1 - math.floor(math.log10(spread)))
+
+
+def _mean_and_range(values: np.ndarray) -> str:
+    digits = decimals(float(values.std()) or float(np.abs(values).max()))
+    numbers = (values.mean(), values.std(), values.min(), values.max())
+    mean, deviation, least, most = (f"{number:.{digits}f}" for number in numbers)
+    return f"{mean} ± {deviation}, {least} to {most}"
+
+
+def _reward(rewards: np.ndarray) -> str:
+    digits = decimals(float(rewards.std(dtype=np.float64)) or float(np.abs(rewards).max()), least=3)
+    mean = rewards.mean(dtype=np.float64)
+    return f"{mean:.{digits}f} on average, {rewards.min():.{digits}f} to {rewards.max():.{digits}f}"
+
+
+def _names(names: tuple[str, ...] | None, units: Mapping[str, str]) -> str:
+    if names is None:
+        return ""
+    return f" ({', '.join(f'{name} [{units[name]}]' if name in units else name for name in names)})"
 
 
 def _unit_actions(dataset: Dataset) -> np.ndarray:

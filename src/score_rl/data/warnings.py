@@ -4,10 +4,11 @@
 one sentence what was seen and in another what to do.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from score_rl.data.columns import SORT_REMEDY
 from score_rl.data.dataset import Dataset
 
 NARROW = 0.2  # an action that uses less of its bounds leaves most of them unknown
@@ -38,10 +39,7 @@ def find_dropped_rows(dataset: Dataset) -> Iterator[str]:
     """Too many rows or trajectories have no next observation."""
     rows, trajectories = len(dataset), len(dataset.trajectories)
     recorded_rows, recorded_trajectories = rows + dataset.dropped_rows, trajectories + dataset.dropped_trajectories
-    advice = (
-        "Are there too many ends? Mark them in trajectory_ends if the recording goes on after terminals. Otherwise "
-        "store next_observations."
-    )
+    advice = f"{SORT_REMEDY}."
     if dataset.dropped_rows > LOST * recorded_rows:
         yield (
             f"Only {rows:,} of {recorded_rows:,} rows can be learned from: the others are the last of a trajectory "
@@ -104,9 +102,10 @@ def find_constant_observations(dataset: Dataset) -> Iterator[str]:
     """Columns of the observations that never change."""
     constant = np.flatnonzero((dataset.observations == dataset.observations[0]).all(axis=0))
     if len(dataset) > 1 and len(constant):
+        changes = "changes" if len(constant) == 1 else "change"
         yield (
-            f"{_numbered('Observation', constant)} never {'changes' if len(constant) == 1 else 'change'}: nothing is "
-            "learned about what to do when that is different. Leave it out."
+            f"{_numbered('Observation', constant, dataset)} never {changes}: nothing is learned"
+            " about what to do when that is different. Leave it out."
         )
 
 
@@ -117,9 +116,10 @@ def find_narrow_actions(dataset: Dataset) -> Iterator[str]:
     for column in np.flatnonzero((most - least) < NARROW * (high - low)):
         whole = dataset.actions[:, column].min(), dataset.actions[:, column].max()
         yield (
-            f"Action {column} stays between {least[column]:.4g} and {most[column]:.4g}, but its bounds are "
-            f"{low[column]:g} and {high[column]:g}: the data say nothing about the rest, and a policy may go there. "
-            f"Bounds are what a policy may use; they must hold {whole[0]:.6g} to {whole[1]:.6g}, all that was recorded."
+            f"Action {dataset.labels.action(int(column))} stays between {least[column]:.4g} and {most[column]:.4g}, "
+            f"but its bounds are {low[column]:g} and {high[column]:g}: the data say nothing about the rest, and a "
+            f"policy may go there. Bounds are what a policy may use; they must hold {whole[0]:.6g} to {whole[1]:.6g}, "
+            "all that was recorded."
         )
 
 
@@ -142,15 +142,16 @@ def find_large_observations(dataset: Dataset) -> Iterator[str]:
     size = np.maximum(np.abs(observations.mean(axis=0)), observations.std(axis=0))
     large = np.flatnonzero(size > LARGE)
     if len(large):
+        are = "is" if len(large) == 1 else "are"
         yield (
-            f"{_numbered('Observation', large)} {'is' if len(large) == 1 else 'are'} of the order of {size.max():.0f}, "
+            f"{_numbered('Observation', large, dataset)} {are} of the order of {size.max():.0f}, "
             "and this method takes observations as they are: large ones drown the others. Pass "
             "`config.normalise_states=True`."
         )
 
 
-def listed(numbers: np.ndarray, shown: int = 5) -> str:
-    """The first few numbers."""
+def listed(numbers: np.ndarray | Sequence[object], shown: int = 5) -> str:
+    """The first few numbers or names."""
     text = ", ".join(str(number) for number in numbers[:shown])
     return f"{text}, ..." if len(numbers) > shown else text
 
@@ -171,8 +172,9 @@ def _sample(rows: np.ndarray) -> np.ndarray:
     return rows[:: max(1, -(-len(rows) // SAMPLE))]
 
 
-def _numbered(what: str, columns: np.ndarray) -> str:
-    return f"{what} {columns[0]}" if len(columns) == 1 else f"{what}s {listed(columns)}"
+def _numbered(what: str, columns: np.ndarray, dataset: Dataset) -> str:
+    called = [dataset.labels.observation(int(column)) for column in columns]
+    return f"{what} {called[0]}" if len(called) == 1 else f"{what}s {listed(called)}"
 
 
 def _vector(numbers: np.ndarray | list[float]) -> str:

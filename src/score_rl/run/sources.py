@@ -107,4 +107,5 @@ def dataset_record(dataset: Dataset) -> DatasetRecord:
         behaviour_return_std=float(chosen.std()),
         behaviour_score=None if scores is None else float(scores.mean()),
         behaviour_score_std=None if scores is None else float(scores.std()),
+        labels=dataset.labels,
     )

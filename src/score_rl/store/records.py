@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.errors import InputError
 from score_rl.store.fields import Fields
 from score_rl.store.older_formats import upgrade_experiment, upgrade_status
@@ -80,11 +81,13 @@ class DatasetRecord:
     behaviour_return_std: float | None = None
     behaviour_score: float | None = None  # None: the environment has no reference scores
     behaviour_score_std: float | None = None
+    labels: Labels = NO_LABELS  # names and units of the columns
 
     def to_json(self) -> dict[str, Any]:
-        """Without what is not known of the behaviour policy."""
-        fields = dataclasses.asdict(self)
-        return {name: value for name, value in fields.items() if value is not None or not name.startswith("behaviour")}
+        """Without what is not known of the behaviour policy or of the names of columns."""
+        fields = {name: value for name, value in vars(self).items() if name != "labels"}
+        known = {name: value for name, value in fields.items() if value is not None or not name.startswith("behaviour")}
+        return known | self.labels.to_json()
 
     @classmethod
     def from_json(cls, stored: Fields) -> "DatasetRecord":
@@ -98,7 +101,17 @@ class DatasetRecord:
             behaviour_return_std=stored.optional("behaviour_return_std", float),
             behaviour_score=stored.optional("behaviour_score", float),
             behaviour_score_std=stored.optional("behaviour_score_std", float),
+            labels=Labels(_names(stored, "observation_names"), _names(stored, "action_names"), _units(stored)),
         )
+
+
+def _names(stored: Fields, key: str) -> tuple[str, ...] | None:
+    return tuple(stored.list_of(key, str)) if stored.values.get(key) is not None else None
+
+
+def _units(stored: Fields) -> dict[str, str]:
+    units = stored.inner("units") if stored.values.get("units") is not None else None
+    return {} if units is None else {name: units.get(name, str) for name in units.values}
 
 
 def _now() -> str:

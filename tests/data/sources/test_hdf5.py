@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from score_rl.data.catalogue import load_dataset
-from score_rl.data.sources.hdf5 import open_hdf5, read_metadata
+from score_rl.data.labels import Labels
+from score_rl.data.sources.hdf5 import open_hdf5, read_metadata, write_labels
 from score_rl.errors import InputError
-from tests.data.recordings import recording, write
+from tests.data.recordings import hopper_recording, recording, write
 
 
 def test_a_file_without_next_observations(tmp_path: Path) -> None:
@@ -72,9 +73,7 @@ def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, make: Any, words:
 def test_files_of_other_formats_are_refused(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"logs{suffix}"
     path.write_text("observations,actions\n")
-    with pytest.raises(
-        InputError, match=r"is not an HDF5 file \(21 bytes of something else\): no other format is read"
-    ):
+    with pytest.raises(InputError, match=r"21 bytes of something else.*score data import makes one of a table"):
         load_dataset(path)
 
 
@@ -83,3 +82,23 @@ def test_metadata_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     with open_hdf5(path) as file:
         assert read_metadata(file).recipe is None
     assert load_dataset(str(path)).environment is None
+
+
+def test_names_units_and_times_are_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "named.hdf5", recording(times=np.arange(12)))
+    with h5py.File(path, "a") as file:
+        write_labels(file.create_group("metadata"), Labels(("a", "b", "c"), ("u °C", "v"), {"a": "K"}))
+    dataset = load_dataset(path)
+    assert (dataset.observation_names, dataset.action_names) == (("a", "b", "c"), ("u °C", "v"))
+    assert dataset.units == {"a": "K"}
+    write(path, recording(times=np.arange(12)[::-1]))
+    with pytest.raises(InputError, match="named: 9 of 12 rows are not later than the row before"):
+        load_dataset(path)
+
+
+def test_a_file_can_say_that_it_has_no_environment(tmp_path: Path) -> None:
+    path = write(tmp_path / "hopper-logs.hdf5", hopper_recording())
+    assert load_dataset(path).environment == "hopper"
+    with h5py.File(path, "a") as file:
+        file["metadata/environment"] = "none"
+    assert load_dataset(path).environment is None

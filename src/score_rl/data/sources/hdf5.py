@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.sources.reader import Reader, Recording, Request, file_facts
 from score_rl.errors import InputError
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "timeouts")
-OPTIONAL = ("next_observations", "trajectory_ends")
+OPTIONAL = ("next_observations", "trajectory_ends", "times")
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Metadata:
     environment: str | None = None
     action_bounds: tuple[np.ndarray, np.ndarray] | None = None
     recipe: Mapping[str, Any] | None = None  # only in files that this library wrote
+    labels: Labels = NO_LABELS
 
 
 def open_hdf5(path: Path) -> Any:
@@ -45,8 +47,8 @@ def open_hdf5(path: Path) -> Any:
     size = path.stat().st_size
     found = "empty" if size == 0 else f"{size} bytes of something else"
     raise InputError(
-        f"{path} is not an HDF5 file ({found}): no other format is read; docs/data.md shows how to "
-        "write any table of logs to one."
+        f"{path} is not an HDF5 file ({found}), and training reads no other format: score data import makes one of a "
+        "table (CSV, Parquet or npz)."
     )
 
 
@@ -68,6 +70,7 @@ def read_hdf5(path: Path, kind: str) -> Recording:
         label=path.stem,
         environment=metadata.environment,
         action_bounds=metadata.action_bounds,
+        labels=metadata.labels,
     )
 
 
@@ -90,7 +93,18 @@ def read_array(file: Any, key: str, path: Path) -> np.ndarray:
 
 def read_metadata(file: Any) -> Metadata:
     """What an open file says of itself."""
-    return Metadata(_text(file, "environment"), _bounds(file), read_recipe(file))
+    return Metadata(_text(file, "environment"), _bounds(file), read_recipe(file), _labels(file))
+
+
+def write_labels(metadata: Any, labels: Labels) -> None:
+    """Store names and units in the open group `metadata`."""
+    import h5py
+
+    for key, names in (("observation_names", labels.observations), ("action_names", labels.actions)):
+        if names is not None:
+            metadata.create_dataset(key, data=list(names), dtype=h5py.string_dtype())
+    if labels.units:
+        metadata["units"] = json.dumps(dict(labels.units))
 
 
 def read_recipe(file: Any) -> Mapping[str, Any] | None:
@@ -107,6 +121,18 @@ def _text(file: Any, key: str) -> str | None:
     item = file.get(f"metadata/{key}")
     value = item[()] if hasattr(item, "shape") else None
     return value.decode() if isinstance(value, bytes) else None
+
+
+def _labels(file: Any) -> Labels:
+    units = _text(file, "units")
+    return Labels(_names(file, "observation_names"), _names(file, "action_names"), json.loads(units) if units else {})
+
+
+def _names(file: Any, key: str) -> tuple[str, ...] | None:
+    item = file.get(f"metadata/{key}")
+    if getattr(item, "ndim", None) != 1:
+        return None
+    return tuple(name.decode() if isinstance(name, bytes) else str(name) for name in item[()])
 
 
 def _bounds(file: Any) -> tuple[np.ndarray, np.ndarray] | None:

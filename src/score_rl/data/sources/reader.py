@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from score_rl.data.columns import Bounds
+from score_rl.data.labels import NO_LABELS, Labels
 
 
 class Request(NamedTuple):
@@ -32,8 +33,9 @@ class Recording:
     columns: Mapping[str, np.ndarray]  # named as the arguments of `make_dataset`
     origin: Mapping[str, Any]  # JSON-able; stored beside every result
     label: str  # a task's name in it tells the environment, if nothing else does
-    environment: str | None = None
+    environment: str | None = None  # "none": it is known that there is none
     action_bounds: Bounds | None = None
+    labels: Labels = NO_LABELS
 
 
 @dataclass(frozen=True)
