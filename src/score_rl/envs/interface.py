@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -18,6 +18,7 @@ class Step(NamedTuple):
     timeouts: np.ndarray  # [n] bool: the step limit was reached and the task had not ended
 
 
+@runtime_checkable
 class Environment(Protocol):
     """A batch of independent episodes. A slot must be reset before its first step and after its episode's end."""
 

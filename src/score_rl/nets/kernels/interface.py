@@ -4,7 +4,7 @@ A form is a record of settings. `choice` builds the forms for a device, and find
 them can be differentiated once. Parameters come as one array for each layer, with a leading axis of members.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -13,6 +13,7 @@ Biases = tuple[Float[Array, "members fan_out"], ...]
 Statistics = tuple[Float[Array, "members rows"], Float[Array, "members rows"]]
 
 
+@runtime_checkable
 class CriticsForm(Protocol):
     """An ensemble of networks with one output each, on the same rows."""
 
@@ -23,6 +24,7 @@ class CriticsForm(Protocol):
         """Every member's only output on every row."""
 
 
+@runtime_checkable
 class ActorForm(Protocol):
     """One network with one output or several: an ensemble of one member."""
 
@@ -33,6 +35,7 @@ class ActorForm(Protocol):
         """The only member's outputs on every row."""
 
 
+@runtime_checkable
 class PassesForm(Protocol):
     """Many passes with dropout through an ensemble, every row of a pass with masks of its own."""
 

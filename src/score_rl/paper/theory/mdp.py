@@ -7,7 +7,7 @@ in [0, V_max] with V_max = 1/(1-γ); the paper uses this range in its proofs wit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -19,6 +19,7 @@ SUM_TOLERANCE = 1e-9  # how far a distribution may be from summing to one
 SWITCH_TOLERANCE = 1e-12  # policy iteration changes an action only for a gain above rounding
 
 
+@runtime_checkable
 class Model(Protocol):
     """What the Bellman operators need: the true MDP has it, and so has the empirical model."""
 
