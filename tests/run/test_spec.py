@@ -60,6 +60,7 @@ def test_variants_go_over_the_product_and_name_their_runs():
 def test_what_was_stored_before_there_were_variants_still_opens():
     values = SPEC.to_json()
     del values["variants"]
+    del values["hold_out"]
     assert ExperimentSpec.from_json(stored(values)) == SPEC
 
 
@@ -74,6 +75,7 @@ def test_what_was_stored_before_there_were_variants_still_opens():
         ({"seeds": (0, 0)}, "twice"),
         ({"seeds": (-1,)}, "0 or more"),
         ({"seeds": ()}, "at least one"),
+        ({"hold_out": 1.5}, "`hold_out` is 1.5; it must be a share"),
         ({"physics": "moon"}, "d4rl or stock"),
         ({"settings": {"beta": (0.1, 0.1)}}, "twice"),
         ({"variants": ()}, "`variants` is empty"),

@@ -24,7 +24,7 @@ class TrainArguments:
       score train
       score train --dataset replica:hopper-medium --seeds 0 1 2 3 4 --steps 1000000 --out runs/hopper
       score train --dataset d4rl:hopper-medium-v2 --config.beta 0.1 0.2 0.5 --config.bc-decay 0.96 0.98
-      score train --dataset my_logs.hdf5 --environment none
+      score train --dataset my_logs.hdf5 --environment none --hold-out 0.1
       score train --resume runs/hopper
       score train --resume runs/hopper --steps 2000000
     """
@@ -51,6 +51,8 @@ class TrainArguments:
     transitions: int | None = None
     """Rows to use: of a replica so many are recorded, D4RL's own size unless given; of a file so many are taken, whole
     episodes spread over all of it."""
+    hold_out: float | None = None
+    """Keep this share of the trajectories from training, such as 0.1: `score judge` judges by them."""
     data_seed: int = 0
     """Seed of a replica's collection."""
     environment: str | None = None

@@ -46,6 +46,7 @@ def train(
     seeds: int | Sequence[int] = 0,
     config: Mapping[str, Any] | None = None,
     variants: Sequence[Mapping[str, Any]] | None = None,
+    hold_out: float | None = None,
     steps: int = DEFAULT_STEPS,
     eval_every: int | None = None,
     eval_episodes: int = 10,
@@ -71,6 +72,10 @@ def train(
     Where all combinations would be too many, `variants` lists the settings, each over those of `config`:
 
     >>> experiment = score_rl.train("replica:hopper-medium", variants=[{}, {"beta": 0.0}, {"bc_weight": 0.0}])
+
+    `hold_out` keeps a share of every data set's trajectories from training, for `score_rl.judge`:
+
+    >>> experiment = score_rl.train("logs.hdf5", environment="none", hold_out=0.1)
     """
     chosen, settings = get_algorithm(algorithm), values_of(config or {})
     listed = ({},) if variants is None else tuple(map(dict, variants))
@@ -94,6 +99,7 @@ def train(
         precision=choose_precision(chosen, precision),
         checkpoint_minutes=checkpoint_minutes,
         variants=listed,
+        hold_out=hold_out,
     )
     spec.check(cycle)
     path = default_folder(spec) if out is None else Path(out)

@@ -8,6 +8,7 @@ from typing import Any
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.sources.registry import PREFIXES, is_named
+from score_rl.data.splitting import split_dataset
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError
 from score_rl.store.records import DatasetRecord, ExperimentRecord
@@ -60,6 +61,12 @@ def locate_source(name: str, began_in: str | None) -> str:
 
 
 def load_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
+    """What is trained on: without the trajectories that the request holds out."""
+    whole = load_whole_datasets(spec, quiet)
+    return whole if spec.hold_out is None else [split_dataset(dataset, spec.hold_out).kept for dataset in whole]
+
+
+def load_whole_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
     datasets = [
         load_dataset(
             name,

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, cast
 
+from score_rl.data.splitting import check_fraction
 from score_rl.errors import InputError
 from score_rl.nets.precision import PRECISIONS, Precision
 from score_rl.store.fields import Fields
@@ -31,6 +32,7 @@ class ExperimentSpec:
     precision: Precision = "float32"
     checkpoint_minutes: float = 1.0
     variants: tuple[Mapping[str, Any], ...] = ({},)  # settings over those of the product, one run for each of them
+    hold_out: float | None = None  # the share of trajectories that is kept from training, to judge by
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(self)))
@@ -58,6 +60,7 @@ class ExperimentSpec:
             precision=cast("Precision", precision),
             checkpoint_minutes=stored.get("checkpoint_minutes", float),
             variants=tuple({name: _hashable(value) for name, value in variant.items()} for variant in variants),
+            hold_out=stored.optional("hold_out", float),
         )
 
     def check(self, turns: int) -> None:
@@ -65,6 +68,8 @@ class ExperimentSpec:
         check_counts(**{name: getattr(self, name) for name in ("steps", "eval_every", "eval_episodes", "log_every")})
         if not self.checkpoint_minutes >= 0:
             raise InputError(f"`checkpoint_minutes` is {self.checkpoint_minutes}; it must be 0 or more.")
+        if self.hold_out is not None:
+            check_fraction(self.hold_out)
         if not self.seeds or not self.datasets:
             raise InputError("an experiment needs at least one data set and one seed.")
         if any(seed < 0 for seed in self.seeds):
