@@ -21,11 +21,12 @@ LATE = [0.0] * 15 + [1.0] * 5
 
 def done(label, scores, *, seed=5, dataset=DATA, status="finished", metric="evaluation/score"):
     steps = np.arange(1, len(scores) + 1) * 50_000
+    config = next((setting._asdict() for setting in GRID if str(setting) == label), {})
     return Done(
         label,
         RunResult(
             folder=Path("kept"), name=f"{label}_{seed}", algorithm="score", dataset=dataset, environment="hopper",
-            task="hopper", seed=seed, config={}, status=status, step=int(steps[-1]), steps=int(steps[-1]),
+            task="hopper", seed=seed, config=config, status=status, step=int(steps[-1]), steps=int(steps[-1]),
             curves={metric: Curve(steps, np.array(scores, float))},
         ),
     )  # fmt: skip
@@ -63,7 +64,7 @@ def test_those_who_choose_are_not_reported():
 def test_the_last_quarter_counts_and_not_the_last_policy():
     peak = [0.0] * 19 + [60.0]
     steady = [0.0] * 15 + [20.0] * 5
-    means = choice.judged([done(str(GRID[0]), peak), done(str(GRID[1]), steady)], DATA)
+    means = choice.means_on([done(str(GRID[0]), peak), done(str(GRID[1]), steady)], DATA)
     assert means == {GRID[0]: pytest.approx(12.0), GRID[1]: pytest.approx(20.0)}
     assert choice.best(means) == GRID[1]
 
@@ -73,7 +74,7 @@ def test_a_setting_with_a_broken_run_is_not_chosen_and_of_equals_the_first_is():
         done(str(GRID[2]), LATE, seed=5), done(str(GRID[2]), [99.0] * 3, seed=6, status="diverged"),
         done(str(GRID[4]), LATE), done(str(GRID[3]), LATE),
     ]  # fmt: skip
-    means = choice.judged(runs, DATA)
+    means = choice.means_on(runs, DATA)
     assert set(means) == {GRID[3], GRID[4]}
     assert choice.best(means) == GRID[3]
     assert choice.best({}) is None
@@ -116,7 +117,7 @@ def test_what_is_shown():
 
 def test_tasks_without_a_score_are_chosen_by_their_return():
     runs = whole(dataset="logs", metric="evaluation/return")
-    assert choice.best(choice.judged(runs, "logs")) == Setting(0.5, 0.96)
+    assert choice.best(choice.means_on(runs, "logs")) == Setting(0.5, 0.96)
     made = choice.present(PAPER, [*runs, done(CHOSEN, [5.0], dataset="logs", metric="evaluation/return")])
     assert made.tables["chosen"].rows[0][3:] == ("5.0 ± 0.0", "none ended", "-", "")
 
