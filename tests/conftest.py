@@ -25,7 +25,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
 @pytest.fixture(autouse=True)
-def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch):
+def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """What tests train is float32 unless they ask, also where the processor multiplies bfloat16."""
     monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: None)
 

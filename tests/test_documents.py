@@ -20,7 +20,7 @@ def blocks(document, language="python"):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_the_documents_import_exists(document):
+def test_what_the_documents_import_exists(document) -> None:
     for block in blocks(document):
         imports = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Import | ast.ImportFrom)]
         for node in imports:
@@ -28,7 +28,7 @@ def test_what_the_documents_import_exists(document):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_the_documents_link_to_exists(document):
+def test_what_the_documents_link_to_exists(document) -> None:
     path = CHECKOUT / document
     for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if "//" in link:
@@ -44,7 +44,9 @@ def test_what_the_documents_link_to_exists(document):
         assert (CHECKOUT / name).exists(), name
 
 
-def test_from_a_table_of_logs_to_a_judgement(tmp_path, monkeypatch, capsys):
+def test_from_a_table_of_logs_to_a_judgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """docs/data.md, block after block, on a plant of three measurements and two actions; fewer updates."""
     pandas = pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -9,21 +10,21 @@ from score_rl.cli import main
 from score_rl.errors import InputError, as_read, in_command_line, refuse_unwritable, with_flags
 
 
-def test_a_folder_that_can_be_written_is_left_as_it_is(tmp_path, monkeypatch):
+def test_a_folder_that_can_be_written_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in (tmp_path, tmp_path / "new", tmp_path / "new" / "below", tmp_path.relative_to(tmp_path) / "here"):
         refuse_unwritable(folder)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_below_a_file_there_is_no_folder(tmp_path):
+def test_below_a_file_there_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     for folder in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "file" / "far" / "below"):
         with pytest.raises(InputError, match=r"Not a directory\); give another `out`"):
             refuse_unwritable(folder)
 
 
-def test_nor_where_it_is_forbidden(tmp_path, monkeypatch):
+def test_nor_where_it_is_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
         if os.access(tmp_path, os.W_OK):  # root may do everything
@@ -49,7 +50,7 @@ def test_nor_where_it_is_forbidden(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_arguments_become_flags(message, shown):
+def test_arguments_become_flags(message, shown) -> None:
     assert with_flags(message) == shown
     assert as_read(message) == message
     with in_command_line():
@@ -57,7 +58,7 @@ def test_arguments_become_flags(message, shown):
     assert as_read(message) == message
 
 
-def test_a_command_names_flags_where_python_names_arguments(tmp_path, capsys):
+def test_a_command_names_flags_where_python_names_arguments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import score_rl
 
     with pytest.raises(InputError, match="`eval_every` is 0; it must be 1 or more"):

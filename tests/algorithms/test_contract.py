@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from functools import cache
+from pathlib import Path
 from typing import get_args, get_origin
 
 import jax
@@ -73,7 +74,7 @@ class Trained:
     States are kept on the host: a window gives its input's memory away.
     """
 
-    def __init__(self, name):
+    def __init__(self, name) -> None:
         name, self.settings = VARIANTS.get(name, (name, {}))
         self.run = run_of(name, 3, **self.settings)
         self.algorithm, self.config = self.run.algorithm, self.run.config
@@ -111,7 +112,7 @@ def subject(request):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_what_it_is(name):
+def test_it_says_what_it_is(name) -> None:
     algorithm = get_algorithm(name)
     assert algorithm.name == name
     assert algorithm.title
@@ -125,7 +126,7 @@ def test_it_says_what_it_is(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_defaults_are_valid(name):
+def test_defaults_are_valid(name) -> None:
     algorithm = get_algorithm(name)
     assert make_config(algorithm, {}) == algorithm.Config()
 
@@ -134,13 +135,13 @@ def test_defaults_are_valid(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_unknown_settings_are_refused(name):
+def test_unknown_settings_are_refused(name) -> None:
     with pytest.raises(InputError, match=r"batch_sise.*batch_size"):
         make_config(get_algorithm(name), {"batch_sise": 32})
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_settings_of_another_type_are_refused(name):
+def test_settings_of_another_type_are_refused(name) -> None:
     algorithm = get_algorithm(name)
     wrong = {bool: [1, "yes"], int: [2.5, "many", True], float: ["a lot", float("nan"), True]}
     for field in dataclasses.fields(algorithm.Config):
@@ -163,7 +164,7 @@ def just_outside(limits, kind):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name):
+def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name) -> None:
     algorithm, held = get_algorithm(name), 0
     for field in dataclasses.fields(algorithm.Config):
         limits = limits_of(field)
@@ -189,7 +190,7 @@ def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name):
         ("uwac", {"largest_weight": 0.1, "smallest_weight": 0.2}, "it must be at least smallest_weight, 0.2."),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(name, settings, said):
+def test_settings_that_contradict_each_other_are_refused(name, settings, said) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         make_config(get_algorithm(name), settings)
 
@@ -197,7 +198,7 @@ def test_settings_that_contradict_each_other_are_refused(name, settings, said):
 # -- training --------------------------------------------------------------------------------------------------------
 
 
-def test_metrics_and_state_are_finite(subject):
+def test_metrics_and_state_are_finite(subject) -> None:
     assert subject.metrics
     assert set(subject.algorithm.headline) <= set(subject.metrics)
     for name, values in subject.metrics.items():
@@ -208,13 +209,13 @@ def test_metrics_and_state_are_finite(subject):
         assert array.size, f"{name} is empty: over several devices JAX 0.11's compiler breaks down on it; use None"
 
 
-def test_updates_move_the_policy(subject):
+def test_updates_move_the_policy(subject) -> None:
     start = jax.tree.map(lambda leaf: leaf[0], from_arrays(subject.start, subject.shapes))
     before, after = to_arrays(subject.algorithm.policy(start)), to_arrays(subject.policy)
     assert any((before[name] != after[name]).any() for name in before)
 
 
-def test_the_same_key_gives_the_same_bits(subject):
+def test_the_same_key_gives_the_same_bits(subject) -> None:
     again, metrics = subject.advance(subject.advance(subject.start, 0)[0], WINDOW)
     for name, array in again.items():
         np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
@@ -222,14 +223,14 @@ def test_the_same_key_gives_the_same_bits(subject):
         np.testing.assert_array_equal(values, subject.metrics[name], err_msg=name)
 
 
-def test_a_state_survives_being_taken_apart_and_stored(subject):
+def test_a_state_survives_being_taken_apart_and_stored(subject) -> None:
     restored = from_arrays(subject.halfway, subject.shapes)
     assert jax.tree.structure(restored) == jax.tree.structure(subject.shapes)
     for name, array in to_arrays(restored).items():
         np.testing.assert_array_equal(array, subject.halfway[name], err_msg=name)
 
 
-def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject):
+def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject) -> None:
     state = subject.program.put(from_arrays(subject.start, subject.shapes))
     for number in range(2):  # never leaves the device, unlike `subject.end`
         state, _ = subject.program.advance(state, number * WINDOW, WINDOW)
@@ -237,7 +238,7 @@ def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject):
         np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
 
 
-def test_a_run_alone_and_among_eight_others_is_the_same_run(subject):
+def test_a_run_alone_and_among_eight_others_is_the_same_run(subject) -> None:
     name, place = subject.algorithm.name, 4
     varied = {"discount": 0.9} if hasattr(subject.config, "discount") else {}
     others = [run_of(name, 10 + seed, **varied, **subject.settings) for seed in range(8)]
@@ -263,7 +264,7 @@ def test_a_run_alone_and_among_eight_others_is_the_same_run(subject):
 # -- acting ----------------------------------------------------------------------------------------------------------
 
 
-def test_actions_have_their_shape_and_respect_their_bounds(subject):
+def test_actions_have_their_shape_and_respect_their_bounds(subject) -> None:
     for spread in (1.0, 100.0):
         for key in (None, jax.random.key(5)):
             actions = np.asarray(subject.act(subject.policy, observations(spread=spread), key))
@@ -273,7 +274,7 @@ def test_actions_have_their_shape_and_respect_their_bounds(subject):
             assert np.abs(actions).max() <= 1
 
 
-def test_acting_is_deterministic_unless_given_a_key(subject):
+def test_acting_is_deterministic_unless_given_a_key(subject) -> None:
     seen = observations()
     first = np.asarray(subject.act(subject.policy, seen, None))
     np.testing.assert_array_equal(first, subject.act(subject.policy, seen, None))
@@ -284,7 +285,7 @@ def test_acting_is_deterministic_unless_given_a_key(subject):
     np.testing.assert_array_equal(with_key, subject.act(subject.policy, seen, jax.random.key(5)))
 
 
-def test_uncertainty_is_one_finite_number_for_each_pair(subject):
+def test_uncertainty_is_one_finite_number_for_each_pair(subject) -> None:
     if subject.algorithm.uncertainty is None:
         assert "uncertainty-aware" not in subject.algorithm.characteristics
         return
@@ -327,7 +328,7 @@ FROM_UNIFORM = ("cql", "pbrl-prior", "sac-n", "edac", "mopo")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_it_learns(name, tmp_path):
+def test_it_learns(name, tmp_path: Path) -> None:
     """20,000 transitions of Hopper: uniform actions return about 18, and a body that keeps standing 100 and more."""
     algorithm = get_algorithm(name)
     fields = {field.name for field in dataclasses.fields(algorithm.Config)}

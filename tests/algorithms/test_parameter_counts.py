@@ -32,11 +32,11 @@ TD3 = 2 * layers(17, 256, 256, 6) + 4 * layers(23, 256, 256, 1)  # online and ta
         ("td3-bc", TD3),
     ],
 )
-def test_parameters_are_the_papers(name, expected):
+def test_parameters_are_the_papers(name, expected) -> None:
     assert network_parameters(get_algorithm(name), HALFCHEETAH) == expected
 
 
-def test_the_dynamics_of_model_based_methods_count():
+def test_the_dynamics_of_model_based_methods_count() -> None:
     """MOPO: seven networks for mean and log-std of reward and change, beside SAC's own."""
     agent = layers(17, 256, 256, 12) + 4 * layers(23, 256, 256, 1)
     dynamics = 7 * layers(23, 200, 200, 200, 200, 2 * 18)

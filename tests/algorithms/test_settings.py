@@ -15,7 +15,7 @@ from score_rl.errors import InputError
 NAMES = algorithm_names()
 
 
-def test_limits_say_what_they_allow():
+def test_limits_say_what_they_allow() -> None:
     said = {
         "0 or more": Limits(minimum=0), "between 0 and 1": Limits(minimum=0, maximum=1),
         "above 0 and at most 1": Limits(above=0, maximum=1), "above 0 and below 1": Limits(above=0, below=1),
@@ -49,18 +49,18 @@ NUMBERS = SimpleNamespace(name="numbers", Config=Numbers)
     ],
     ids=str,
 )
-def test_a_value_beyond_its_limit_is_refused(settings, said):
+def test_a_value_beyond_its_limit_is_refused(settings, said) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
         make_config(NUMBERS, settings)
 
 
-def test_values_at_their_limits_are_taken():
+def test_values_at_their_limits_are_taken() -> None:
     made = make_config(NUMBERS, {"rate": 1, "widths": "1", "shift": -3, "count": 1})
     assert made == Numbers(rate=1.0, widths=(1,), shift=-3.0, count=1)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_setting_is_shown_once_under_a_heading(name):
+def test_every_setting_is_shown_once_under_a_heading(name) -> None:
     algorithm = get_algorithm(name)
     groups = grouped(algorithm.Config)
     shown = [field.name for fields in groups.values() for field in fields]
@@ -68,13 +68,13 @@ def test_every_setting_is_shown_once_under_a_heading(name):
     assert list(groups) == [heading for heading in HEADINGS.values() if heading in groups]
 
 
-def test_score_shows_the_papers_eight_first():
+def test_score_shows_the_papers_eight_first() -> None:
     first, *_ = grouped(Config).values()
     eight = ["beta", "bc_decay", "bc_decay_every", "critics", "actor_delay", "tau", "target_noise", "target_noise_clip"]
     assert [field.name for field in first] == eight
 
 
-def test_the_order_of_the_leaves_stays():
+def test_the_order_of_the_leaves_stays() -> None:
     """Compiled programs take them in this order. Another one rounds otherwise, and the same seed trains otherwise."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(Config())
     assert [jax.tree_util.keystr(path, simple=True) for path, _ in leaves] == [

@@ -24,7 +24,7 @@ def logs(trajectories=40, length=7, stored_next=True):
 
 
 @pytest.mark.parametrize("stored_next", [True, False])
-def test_every_trajectory_is_in_exactly_one_part(stored_next):
+def test_every_trajectory_is_in_exactly_one_part(stored_next) -> None:
     whole = logs(stored_next=stored_next)
     kept, held_out = split_dataset(whole, 0.2)
     assert (len(kept.trajectories), len(held_out.trajectories)) == (32, 8)
@@ -41,7 +41,7 @@ def test_every_trajectory_is_in_exactly_one_part(stored_next):
     assert kept.checksum != held_out.checksum != whole.checksum
 
 
-def test_the_held_out_trajectories_are_spread_over_the_recording():
+def test_the_held_out_trajectories_are_spread_over_the_recording() -> None:
     held_out = split_dataset(logs(trajectories=100), 0.1).held_out
     which = held_out.rewards[held_out.trajectories[:, 0]]
     assert np.diff(np.sort(which)).max() <= 21
@@ -49,11 +49,11 @@ def test_the_held_out_trajectories_are_spread_over_the_recording():
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, float("nan")])
-def test_a_share_that_leaves_nothing_is_refused(fraction):
+def test_a_share_that_leaves_nothing_is_refused(fraction) -> None:
     with pytest.raises(InputError, match="`hold_out` is"):
         split_dataset(logs(), fraction)
 
 
-def test_too_few_trajectories_are_refused():
+def test_too_few_trajectories_are_refused() -> None:
     with pytest.raises(InputError, match="has 5 trajectories, which leaves fewer than 2 on one side"):
         split_dataset(logs(trajectories=5), 0.1)

@@ -9,7 +9,7 @@ from score_rl.data.treatment import STATE_EPSILON, fit_treatment
 from .recordings import plant
 
 
-def test_what_never_changes_is_not_magnified():
+def test_what_never_changes_is_not_magnified() -> None:
     rows = plant()
     rows["observations"][:, 1] = 50.0
     dataset = make_dataset("plant", **rows)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -24,7 +25,7 @@ class Outcome(NamedTuple):
 
 
 @pytest.fixture
-def score(capsys, monkeypatch, tmp_path):
+def score(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """Call the command as a user in an empty folder would."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -46,7 +47,7 @@ def start_process(*arguments: object, **environment: str) -> "subprocess.Popen[s
     )
 
 
-def wait_for(condition, process, seconds=120.0):
+def wait_for(condition, process, seconds=120.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[1]

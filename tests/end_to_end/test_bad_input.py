@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -16,7 +17,7 @@ from tests.end_to_end.conftest import SMALL, start_process, wait_for
 
 
 @pytest.fixture
-def refused(score, tmp_path):
+def refused(score, tmp_path: Path):
     def check(*arguments: object, says: str):
         before = set(tmp_path.rglob("*"))
         done = score(*arguments)
@@ -46,7 +47,7 @@ def write(path, rows=300, **changes):
     return path
 
 
-def test_unknown_names_come_with_the_nearest(refused):
+def test_unknown_names_come_with_the_nearest(refused) -> None:
     refused("train", "--dataset", "replica:hoper-medium", says="'replica:hopper-medium'")
     refused("train", "--dataset", "d4rl:hopper-medum-v2", says="'d4rl:hopper-medium-v2'")
     refused("train", "--algorithm", "scor", says="'score'")
@@ -55,7 +56,7 @@ def test_unknown_names_come_with_the_nearest(refused):
     refused("evaluate", "nowhere", says="holds no experiment")
 
 
-def test_memory_that_holds_not_one_run(refused):
+def test_memory_that_holds_not_one_run(refused) -> None:
     for limit in ("0", "-2", "nan", "inf"):
         says = f"--memory-limit is {float(limit)}; it must be a number of GiB, more than 0"
         refused("train", *SMALL, "--memory-limit", limit, says=says)
@@ -64,7 +65,7 @@ def test_memory_that_holds_not_one_run(refused):
         assert re.search(r"needs [0-9.]+ (KiB|MiB) on cpu, limited by --memory-limit, where 94.37 KiB may", done.err)
 
 
-def test_broken_files(refused, tmp_path):
+def test_broken_files(refused, tmp_path: Path) -> None:
     nothing = np.full((300, 11), np.nan)
     (tmp_path / "text.hdf5").write_text("not HDF5 at all")
     whole = write(tmp_path / "hopper-whole.hdf5").read_bytes()
@@ -86,7 +87,7 @@ def test_broken_files(refused, tmp_path):
     refused(*train, "hopper-endless.hdf5", says="no terminal and no timeout")
 
 
-def test_requests_that_make_no_sense(refused):
+def test_requests_that_make_no_sense(refused) -> None:
     refused("train", "--config.betta", "0.3", says="betta")
     refused("train", "--config.critics", "1", says="critics is 1; it must be 2 or more")
     for option in ("--steps", "--eval-every", "--log-every", "--eval-episodes"):
@@ -101,7 +102,7 @@ def test_requests_that_make_no_sense(refused):
     refused("train", "--physics", "moon", says="moon")
 
 
-def test_a_folder_that_is_taken(score, refused, tmp_path):
+def test_a_folder_that_is_taken(score, refused, tmp_path: Path) -> None:
     assert score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL).code == 0
     refused("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, says="--resume out")
     (tmp_path / "papers").mkdir()
@@ -109,7 +110,7 @@ def test_a_folder_that_is_taken(score, refused, tmp_path):
     refused("train", "--out", "papers", says="not an empty folder")
 
 
-def test_other_data_than_at_the_start(score, refused, tmp_path):
+def test_other_data_than_at_the_start(score, refused, tmp_path: Path) -> None:
     file = write(tmp_path / "hopper-mine.hdf5")
     small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
     assert score("train", "--dataset", file, "--out", "out", *small).code == 0
@@ -117,7 +118,7 @@ def test_other_data_than_at_the_start(score, refused, tmp_path):
     refused("train", "--resume", "out", says="not the data this experiment was started with")
 
 
-def test_a_folder_that_cannot_be_made(refused, tmp_path):
+def test_a_folder_that_cannot_be_made(refused, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     says = "cannot write to file/below (Not a directory); give another --out"
     refused("train", *SMALL, "--out", "file/below", says=says)
@@ -129,7 +130,7 @@ def test_a_folder_that_cannot_be_made(refused, tmp_path):
     )
 
 
-def test_data_that_are_gone_when_training_goes_on(score, refused, tmp_path):
+def test_data_that_are_gone_when_training_goes_on(score, refused, tmp_path: Path) -> None:
     file = write(tmp_path / "hopper-mine.hdf5")
     small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
     assert score("train", "--dataset", file.name, "--out", "out", *small).code == 0
@@ -143,7 +144,7 @@ def test_data_that_are_gone_when_training_goes_on(score, refused, tmp_path):
     assert score("train", "--resume", "out").code == 0
 
 
-def test_a_data_set_in_memory(tmp_path):
+def test_a_data_set_in_memory(tmp_path: Path) -> None:
     file = write(tmp_path / "hopper-mine.hdf5")
     arrays = {name: np.zeros((9, 2)) for name in ("observations", "actions")}
     flags = {"rewards": np.zeros(9), "terminals": np.zeros(9, bool), "timeouts": np.arange(9) == 8}
@@ -162,7 +163,7 @@ def test_a_data_set_in_memory(tmp_path):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
+def small_disk(tmp_path: Path):
     """A real disk that is soon full: four megabytes."""
     if os.name != "posix" or os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
@@ -174,7 +175,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", disk], check=True)
 
 
-def test_a_disk_that_is_too_small_is_refused_before_training(score, small_disk):
+def test_a_disk_that_is_too_small_is_refused_before_training(score, small_disk) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", *SMALL, "--config.hidden", "256,256",
                  "--out", small_disk / "out")  # fmt: skip
     assert done.code == 2
@@ -182,7 +183,7 @@ def test_a_disk_that_is_too_small_is_refused_before_training(score, small_disk):
     assert "The first 10 updates" not in done.err
 
 
-def test_a_disk_that_fills_up_ends_training_with_its_checkpoints_whole(small_disk):
+def test_a_disk_that_fills_up_ends_training_with_its_checkpoints_whole(small_disk) -> None:
     request = ("train", "--dataset", "replica:hopper-medium", *SMALL, "--config.hidden", "48,48", "--steps", "40000")
     process = start_process(*request, "--out", small_disk / "out")
     wait_for(lambda: len(checkpoints(small_disk / "out" / "fleet-0")) == 2, process)

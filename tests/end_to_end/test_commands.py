@@ -5,6 +5,8 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -15,7 +17,7 @@ from score_rl.store.request import ExperimentSpec
 from tests.run.conftest import recording
 
 
-def test_help_answers_without_loading_jax(score):
+def test_help_answers_without_loading_jax(score) -> None:
     code = (
         "import sys, score_rl.cli\ntry: score_rl.cli.main(['--help'])\n"
         "except SystemExit: pass\nprint('jax' in sys.modules)"
@@ -28,13 +30,13 @@ def test_help_answers_without_loading_jax(score):
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "report", "algorithms", "data", "theory"])
-def test_every_command_has_a_help_that_teaches(score, command):
+def test_every_command_has_a_help_that_teaches(score, command) -> None:
     done = score(command, "--help")
     assert done.code == 0
     assert f"usage: score {command}" in done.out
 
 
-def test_evaluate_help_names_a_run_as_runs_are_named(score):
+def test_evaluate_help_names_a_run_as_runs_are_named(score) -> None:
     (run,) = expand_runs(
         ExperimentSpec("score", ("replica:hopper-medium",), (0,), {}, 2, 2, 1, 2),
         get_algorithm("score"),
@@ -44,7 +46,7 @@ def test_evaluate_help_names_a_run_as_runs_are_named(score):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
-def test_a_reader_that_leaves_is_no_error():
+def test_a_reader_that_leaves_is_no_error() -> None:
     code = "import score_rl.cli; score_rl.cli.main(['train', '--help'])"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
@@ -53,8 +55,8 @@ def test_a_reader_that_leaves_is_no_error():
     assert process.returncode == 141
 
 
-def test_another_broken_pipe_is_an_error(monkeypatch):
-    def breaks(arguments):
+def test_another_broken_pipe_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(arguments) -> Never:
         raise BrokenPipeError("of a process that died")
 
     monkeypatch.setitem(cli.COMMANDS, "train", (breaks, ""))
@@ -62,14 +64,14 @@ def test_another_broken_pipe_is_an_error(monkeypatch):
         cli.main(["train"])
 
 
-def test_train_help_shows_the_settings_of_the_chosen_algorithm(score):
+def test_train_help_shows_the_settings_of_the_chosen_algorithm(score) -> None:
     assert "--config.bc-decay" in score("train", "--help").out
     shown = score("train", "--algorithm", "iql", "--help").out
     assert "--config.expectile" in shown
     assert "--config.bc-decay-every" not in shown
 
 
-def test_train_help_shows_the_papers_settings_first(score):
+def test_train_help_shows_the_papers_settings_first(score) -> None:
     shown = score("train", "--help").out
     settings = re.findall(r"--config\.([a-z-]+)", shown[shown.index("SCORE, the method") :])  # after the examples
     papers = {"beta", "bc-decay", "bc-decay-every", "critics", "actor-delay", "tau", "target-noise"}
@@ -80,7 +82,7 @@ def test_train_help_shows_the_papers_settings_first(score):
     assert len(settings) == len({*settings}) == len(dataclasses.fields(get_algorithm("score").Config))
 
 
-def test_algorithms_lists_all_and_explains_one(score):
+def test_algorithms_lists_all_and_explains_one(score) -> None:
     shown = score("algorithms").out
     assert all(name in shown for name in algorithm_names())
     one = score("algorithms", "score").out
@@ -90,14 +92,14 @@ def test_algorithms_lists_all_and_explains_one(score):
 
 
 @pytest.mark.parametrize("name", algorithm_names())
-def test_no_setting_is_cut_in_a_narrow_terminal(score, monkeypatch, name):
+def test_no_setting_is_cut_in_a_narrow_terminal(score, monkeypatch: pytest.MonkeyPatch, name) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = score("algorithms", name).out
     assert "…" not in shown
     assert all(f" {field.name} " in shown for field in dataclasses.fields(get_algorithm(name).Config))
 
 
-def test_data_list_info_build_and_check(score, cache):
+def test_data_list_info_build_and_check(score, cache) -> None:
     assert "replica:walker2d-expert" in score("data", "list").out
     built = score("data", "build", "replica:hopper-expert", "--transitions", 2000)
     assert built.code == 0, built.err
@@ -114,7 +116,7 @@ def test_data_list_info_build_and_check(score, cache):
     file.unlink()
 
 
-def test_recollect_needs_a_policy_and_uses_it(score, tmp_path, cache):
+def test_recollect_needs_a_policy_and_uses_it(score, tmp_path: Path, cache) -> None:
     assert score("data", "build", "replica:hopper-medium", "--transitions", 2500).code == 0
     (file,) = cache.rglob("*hopper-medium-2500*.hdf5")
     done = score("data", "recollect", file, "--out", "again.hdf5", "--transitions", 1500)
@@ -126,7 +128,7 @@ def test_recollect_needs_a_policy_and_uses_it(score, tmp_path, cache):
     assert "exists already" in refused.err
 
 
-def test_theory_lists_runs_and_refuses(score, tmp_path):
+def test_theory_lists_runs_and_refuses(score, tmp_path: Path) -> None:
     shown = score("theory", "list")
     assert "green-lights" in shown.out
     done = score("theory", "run", "corrections", "--out", "theory")

@@ -3,6 +3,7 @@
 import random
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from tests.end_to_end.test_train import final_arrays
 REQUEST = ("--dataset", "replica:hopper-medium", "--seeds", "0", "1", "--precision", "bfloat16", *SMALL)
 
 
-def assert_same_result(one, other):
+def assert_same_result(one, other) -> None:
     first, second = final_arrays(one), final_arrays(other)
     assert first.keys() == second.keys()
     for name in first:
@@ -33,13 +34,13 @@ def assert_same_result(one, other):
 
 
 @pytest.fixture
-def undisturbed(score, tmp_path):
+def undisturbed(score, tmp_path: Path):
     done = score("train", *REQUEST, "--out", "undisturbed")
     assert done.code == 0, done.err
     return tmp_path / "undisturbed"
 
 
-def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tmp_path, undisturbed):
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tmp_path: Path, undisturbed) -> None:
     assert score("train", *REQUEST, "--out", "out").code == 0
     newest, before = checkpoints(tmp_path / "out" / "fleet-0")
     content = bytearray(newest.read_bytes())
@@ -58,7 +59,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tm
     assert_same_result(tmp_path / "out", undisturbed)
 
 
-def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path, undisturbed):
+def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path: Path, undisturbed) -> None:
     assert score("train", *REQUEST, "--out", "out").code == 0
     before = (tmp_path / "out" / "metrics.csv").read_text()
     again = score("train", "--resume", "out")
@@ -68,7 +69,7 @@ def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path, undistu
     assert_same_result(tmp_path / "out", undisturbed)
 
 
-def test_a_finished_experiment_can_be_made_longer(score, tmp_path, undisturbed):
+def test_a_finished_experiment_can_be_made_longer(score, tmp_path: Path, undisturbed) -> None:
     short = [*REQUEST]
     short[short.index("--steps") + 1] = "40"
     assert score("train", *short, "--out", "out").code == 0
@@ -91,7 +92,7 @@ def test_a_finished_experiment_can_be_made_longer(score, tmp_path, undisturbed):
     assert (tmp_path / "out" / "experiment.json").read_text() == before
 
 
-def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path, monkeypatch):
+def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"hidden": (16, 16), "batch_size": 16}
     score_rl.train(
         "replica:hopper-medium", transitions=3000, steps=20, log_every=10, environment="none", config=options,
@@ -111,7 +112,7 @@ def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path, monkeyp
     assert (resumed.run.status.state, resumed.run.step) == ("finished", 60)
 
 
-def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, undisturbed):
+def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path: Path, undisturbed) -> None:
     process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
     wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
     process.send_signal(signal.SIGINT)
@@ -125,7 +126,7 @@ def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path, un
     assert f"stopped at update {step:,}" in err
 
 
-def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score, tmp_path):
+def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score, tmp_path: Path) -> None:
     stands = lambda: {run.status for run in gather([tmp_path / "out"])}  # noqa: E731
     process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
     wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
@@ -177,14 +178,14 @@ def drill(kills, folder, rng):
     return killed
 
 
-def test_two_kills_change_nothing(tmp_path, undisturbed):
+def test_two_kills_change_nothing(tmp_path: Path, undisturbed) -> None:
     drill(2, tmp_path / "killed", random.Random(1))
     assert_same_result(tmp_path / "killed", undisturbed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_twenty_kills_change_nothing(tmp_path, undisturbed):
+def test_twenty_kills_change_nothing(tmp_path: Path, undisturbed) -> None:
     """Four experiments, each killed five times and more, at moments drawn anew in every run of the test."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"kills drawn with seed {seed}")

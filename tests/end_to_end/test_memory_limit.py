@@ -1,5 +1,7 @@
 """Runs that do not fit into memory are trained in parts, with the same results."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -29,7 +31,9 @@ def states(experiment):
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_the_split_and_resume_keeps_it(tmp_path, monkeypatch):
+def test_results_do_not_depend_on_the_split_and_resume_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = score_rl.train("replica:hopper-medium", out=tmp_path / "whole", **OPTIONS)
     assert {run.record.fleet for run in whole} == {0}
     limit = limit_for(2)
@@ -58,7 +62,7 @@ def test_results_do_not_depend_on_the_split_and_resume_keeps_it(tmp_path, monkey
         )
 
 
-def test_a_fleet_leaves_no_memory_behind(tmp_path):
+def test_a_fleet_leaves_no_memory_behind(tmp_path: Path) -> None:
     """Parts are trained one after the other: what the first held must be gone before the second."""
     before = sum(array.nbytes for array in jax.live_arrays())
     score_rl.train("replica:hopper-medium", out=tmp_path / "run", **OPTIONS)
@@ -67,6 +71,6 @@ def test_a_fleet_leaves_no_memory_behind(tmp_path):
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_limit_must_be_positive(tmp_path, limit):
+def test_a_limit_must_be_positive(tmp_path: Path, limit) -> None:
     with pytest.raises(InputError, match="`memory_limit`"):
         score_rl.train(out=tmp_path / "run", memory_limit=limit)

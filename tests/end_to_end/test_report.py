@@ -1,11 +1,12 @@
 """`score report` as a person calls it: on what was trained, while it trains, and on what is not there."""
 
 import re
+from pathlib import Path
 
 from tests.end_to_end.conftest import SMALL, start_process, wait_for
 
 
-def test_it_says_where_the_page_is(score, tmp_path):
+def test_it_says_where_the_page_is(score, tmp_path: Path) -> None:
     assert score("train", "--dataset", "replica:hopper-medium", "--seeds", 0, 1, "--out", "runs/a", *SMALL).code == 0
     done = score("report", "runs", "--out", "page")
     assert done.code == 0, done.err
@@ -15,7 +16,7 @@ def test_it_says_where_the_page_is(score, tmp_path):
     assert score("report", "runs/a", "--out", "page").code == 0, "an earlier report is replaced"
 
 
-def test_mistakes_are_one_sentence(score, tmp_path):
+def test_mistakes_are_one_sentence(score, tmp_path: Path) -> None:
     missing = score("report", "nowhere", "--out", "page")
     assert missing.code == 2
     assert "does not exist" in missing.err
@@ -33,7 +34,7 @@ def test_mistakes_are_one_sentence(score, tmp_path):
     assert score("report", "--out", "page").code == 2, "so are the runs"
 
 
-def test_runs_that_still_train_are_shown_as_such(score, tmp_path):
+def test_runs_that_still_train_are_shown_as_such(score, tmp_path: Path) -> None:
     endless = [*SMALL]
     endless[endless.index("--steps") + 1] = "10000000"
     process = start_process("train", "--dataset", "replica:hopper-medium", "--out", tmp_path / "runs", *endless)

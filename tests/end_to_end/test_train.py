@@ -3,6 +3,7 @@
 import shutil
 import warnings
 from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def final_arrays(folder):
     return arrays
 
 
-def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score, tmp_path):
+def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "replica:hopper-random", "--seeds", 0, 1,
                  "--config.beta", 0.1, 0.5, "--out", "out", *SMALL)  # fmt: skip
     assert done.code == 0, done.err
@@ -49,7 +50,7 @@ def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score, t
     assert boards[0].stat().st_size > 500
 
 
-def test_the_python_interface_mirrors_the_command(tmp_path):
+def test_the_python_interface_mirrors_the_command(tmp_path: Path) -> None:
     run = score_rl.train(
         "replica:hopper-medium", transitions=3000, steps=40, eval_every=20, eval_episodes=2, out=tmp_path / "out",
         config={"hidden": (16, 16), "batch_size": 16}, quiet=True,
@@ -74,7 +75,7 @@ def test_the_python_interface_mirrors_the_command(tmp_path):
     assert not np.array_equal(judged.returns, run.evaluate(3, seed=1).returns)
 
 
-def test_a_run_can_be_printed_at_any_time(tmp_path):
+def test_a_run_can_be_printed_at_any_time(tmp_path: Path) -> None:
     out = tmp_path / "out"
     experiment = score_rl.train(
         "replica:hopper-medium", transitions=3000, steps=20, environment="none", out=out, quiet=True,
@@ -90,7 +91,9 @@ def test_a_run_can_be_printed_at_any_time(tmp_path):
     assert "state unknown" in repr(score_rl.load(out))
 
 
-def test_data_named_from_where_training_began_are_found_from_elsewhere(score, tmp_path, monkeypatch):
+def test_data_named_from_where_training_began_are_found_from_elsewhere(
+    score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "data" / "hopper-mine.hdf5"
     file.parent.mkdir()
     small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
@@ -105,7 +108,9 @@ def test_data_named_from_where_training_began_are_found_from_elsewhere(score, tm
     assert score_rl.train(file, steps=2, environment="none", out=tmp_path / "path", quiet=True).run.step == 2
 
 
-def test_begun_in_the_same_second_they_have_folders_of_their_own(tmp_path, monkeypatch):
+def test_begun_in_the_same_second_they_have_folders_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     spec = ExperimentSpec(
         algorithm="score", datasets=("replica:hopper-medium",), seeds=(0,), settings={}, steps=2, eval_every=2,
@@ -126,7 +131,7 @@ def test_begun_in_the_same_second_they_have_folders_of_their_own(tmp_path, monke
     assert names == [f"score-hopper-medium-20240506-070809{end}" for end in ("", "-2", "-3")]
 
 
-def test_evaluate_judges_fresh_episodes_under_either_physics(score):
+def test_evaluate_judges_fresh_episodes_under_either_physics(score) -> None:
     assert score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL).code == 0
     ours, stock = score("evaluate", "out", "--episodes", 3), score("evaluate", "out", "--physics", "stock")
     assert (ours.code, stock.code) == (0, 0)
@@ -135,7 +140,7 @@ def test_evaluate_judges_fresh_episodes_under_either_physics(score):
     assert score("evaluate", "out", "--run", "nobody").code == 2
 
 
-def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path):
+def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, "--config.critics", 2, 3)
     assert done.code == 0, done.err
     experiment = score_rl.load(tmp_path / "out")
@@ -144,7 +149,9 @@ def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path):
     assert all(run.status == RunStatus("finished", 60) for run in experiment)
 
 
-def test_actions_with_other_bounds_are_scaled_in_and_out(score, tmp_path, monkeypatch):
+def test_actions_with_other_bounds_are_scaled_in_and_out(
+    score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pendulum's torque is within ±2: a Gymnasium environment, by its id."""
     import gymnasium
     import h5py
@@ -182,7 +189,7 @@ def test_actions_with_other_bounds_are_scaled_in_and_out(score, tmp_path, monkey
     assert "not judged" in judged_without.out
 
 
-def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path):
+def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL,
                  "--config.critic-learning-rate", "3e-4", "1e30")  # fmt: skip
     assert done.code == 0, done.err
@@ -195,7 +202,7 @@ def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path):
     assert score("evaluate", "out").out.count("diverged") == 1
 
 
-def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_path):
+def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL,
                  "--config.critic-learning-rate", "3e-4", "1e3")  # fmt: skip
     assert done.code == 0, done.err
@@ -217,7 +224,7 @@ def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_pa
     assert page.count("do not trust the policy") == 1
 
 
-def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path):
+def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path: Path) -> None:
     rows = plant()
     rows["observations"][:, 0] *= 1000
     rows["actions"][:, 1] *= 0.01
@@ -243,7 +250,7 @@ def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path):
         ("iql", "schedule-steps", 0, None),
     ],
 )
-def test_schedules_of_another_length_than_training_are_named(score, algorithm, setting, steps, says):
+def test_schedules_of_another_length_than_training_are_named(score, algorithm, setting, steps, says) -> None:
     small = (*SMALL, "--config.vae-hidden", "16,16") if algorithm == "bear" else SMALL
     done = score("train", "--algorithm", algorithm, "--dataset", "replica:hopper-medium", "--out", "out", *small,
                  f"--config.{setting}", steps)  # fmt: skip
@@ -262,7 +269,7 @@ def test_schedules_of_another_length_than_training_are_named(score, algorithm, s
         assert "training has 80 updates, so the actor stands still" in done.err
 
 
-def test_settings_that_the_authors_chose_for_the_data_are_named(score):
+def test_settings_that_the_authors_chose_for_the_data_are_named(score) -> None:
     ask = ("train", "--algorithm", "rebrac", "--dataset", "replica:hopper-medium", *SMALL)
     done = score(*ask, "--out", "out")
     assert done.code == 0, done.err
@@ -272,7 +279,7 @@ def test_settings_that_the_authors_chose_for_the_data_are_named(score):
     assert f"{said}critic_bc_weight 0.01\n" in done.err
 
 
-def test_a_policy_refuses_what_it_cannot_answer(score, tmp_path):
+def test_a_policy_refuses_what_it_cannot_answer(score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL)
     assert done.code == 0, done.err
     run = score_rl.load(tmp_path / "out").run

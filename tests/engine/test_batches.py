@@ -11,7 +11,7 @@ from tests.engine.made_up import recording
 
 
 @pytest.mark.parametrize("shapes", [Shapes(1, 1), Shapes(5, 2), Shapes(111, 8)])
-def test_every_column_belongs_to_one_part(shapes):
+def test_every_column_belongs_to_one_part(shapes) -> None:
     layout = RowLayout.of(shapes)
     numbers = np.arange(layout.width)
     parts = [np.atleast_1d(numbers[columns]) for columns in layout[:-1]]
@@ -19,7 +19,7 @@ def test_every_column_belongs_to_one_part(shapes):
     assert [len(part) for part in parts] == [shapes.observation, shapes.action, 1, shapes.observation, 1, 1]
 
 
-def test_rows_are_what_0_1_0_packed():
+def test_rows_are_what_0_1_0_packed() -> None:
     """s, a, r, s', terminal, followed."""
     data = recording(rows=300)
     rows = pack_rows(data)
@@ -32,7 +32,7 @@ def test_rows_are_what_0_1_0_packed():
     assert rows_bytes(data) == rows.nbytes
 
 
-def test_drawing_treats_every_column():
+def test_drawing_treats_every_column() -> None:
     data = recording()
     treatment = fit_treatment(data, normalise_states=True, reward_scaling="minmax")
     rows, length = jnp.asarray(pack_rows(data)), jnp.int32(len(data))
@@ -53,7 +53,7 @@ def test_drawing_treats_every_column():
     np.testing.assert_allclose(batch.next_observations, expected, atol=1e-4)
 
 
-def test_a_data_set_is_drawn_from_where_its_rows_begin():
+def test_a_data_set_is_drawn_from_where_its_rows_begin() -> None:
     """Numbers count from `offset`; after the last row comes the last row again, not another data set's."""
     one, two = recording("one", rows=100), recording("two", rows=100, seed=1)
     treatment = fit_treatment(two, normalise_states=False, reward_scaling="none")

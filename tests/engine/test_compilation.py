@@ -12,7 +12,7 @@ from score_rl.nets.kernels import padded
 from score_rl.nets.perceptron import Perceptron
 
 
-def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatch):
+def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     compilation.compiler_options.cache_clear()
     known = compilation.compiler_options("cpu")
     assert known.items() <= compilation.CPU_OPTIONS.items()
@@ -36,7 +36,7 @@ def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatc
         ({"avx512_bf16", "amx_bf16", "amx_tile"}, "amx_bf16"),
     ],
 )
-def test_a_processor_is_asked_for_what_it_has(flags, units, monkeypatch):
+def test_a_processor_is_asked_for_what_it_has(flags, units, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "_processor_flags", lambda: flags)
     compilation.bfloat16_units.cache_clear()
     found = compilation.bfloat16_units()
@@ -44,7 +44,7 @@ def test_a_processor_is_asked_for_what_it_has(flags, units, monkeypatch):
     assert found == units or (found is None and not jax.__version__.startswith("0.10."))
 
 
-def test_a_processor_in_words(monkeypatch):
+def test_a_processor_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         "processor\t: 0",
         "model name\t: Some Processor 9000",
@@ -59,7 +59,7 @@ def test_a_processor_in_words(monkeypatch):
     assert compilation.processor()
 
 
-def test_a_library_that_is_not_used_does_not_count(monkeypatch):
+def test_a_library_that_is_not_used_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "_processor_flags", lambda: {"amx_bf16"})
     monkeypatch.setattr(compilation, "PADDED_OPTIONS", {"xla_cpu_experimental_ynn_fusion_type": ""})
     for cached in (compilation.compiler_options, compilation.bfloat16_units):
@@ -74,7 +74,7 @@ def library_is_there() -> bool:
 
 
 @pytest.mark.skipif(not library_is_there(), reason="this processor does not multiply bfloat16")
-def test_no_product_of_the_critics_falls_back_to_float32():
+def test_no_product_of_the_critics_falls_back_to_float32() -> None:
     """The library takes all six products of a network with two hidden layers, gradients included."""
     form = padded.FORM_FOR_UNITS[str(compilation.bfloat16_units())]
     net = Perceptron.init(jax.random.key(0), (5, 64, 64, 1), members=2)
@@ -85,7 +85,7 @@ def test_no_product_of_the_critics_falls_back_to_float32():
     assert len(taken) == 6, program  # two forwards, two by matrix, two by input
 
 
-def test_every_unit_has_a_form_and_algorithms_name_no_other():
+def test_every_unit_has_a_form_and_algorithms_name_no_other() -> None:
     """An algorithm says on which CPUs bfloat16 was measured to be faster; a form says how to multiply there."""
     assert set(compilation.BFLOAT16_UNITS) == set(padded.FORM_FOR_UNITS)
     for name in algorithm_names():

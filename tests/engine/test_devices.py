@@ -12,7 +12,7 @@ import numpy as np
 from score_rl.engine.devices import FleetDevices
 
 
-def test_a_function_of_one_run_is_a_function_of_the_fleet():
+def test_a_function_of_one_run_is_a_function_of_the_fleet() -> None:
     def scaled(factor, numbers, shared):
         return {"sum": factor * numbers.sum() + shared}
 
@@ -23,7 +23,7 @@ def test_a_function_of_one_run_is_a_function_of_the_fleet():
         np.testing.assert_allclose(result, factor * numbers.sum(axis=1) + 5)
 
 
-def test_one_run_has_no_axis_inside():
+def test_one_run_has_no_axis_inside() -> None:
     """On a CPU that is a tenth faster than an axis of one."""
     traced = jax.make_jaxpr(FleetDevices(1).over_runs(lambda a, b: a @ b, (0, None)))(jnp.ones((1, 2, 3)), jnp.ones(3))
     (product,) = [equation for equation in traced.jaxpr.eqns if equation.primitive.name == "dot_general"]
@@ -41,7 +41,7 @@ def forced_devices(number: int, code: str) -> str:
     return done.stdout.strip()
 
 
-def test_shares_are_of_equal_size():
+def test_shares_are_of_equal_size() -> None:
     """Three runs on two devices: the last is repeated. On four devices only three are used."""
     code = """
         import jax
@@ -53,7 +53,7 @@ def test_shares_are_of_equal_size():
     assert forced_devices(4, code).splitlines() == ["2 4 2 ['a', 'b', 'c', 'c']", "3 3 1 ['a', 'b', 'c']"]
 
 
-def test_runs_are_the_same_on_two_devices():
+def test_runs_are_the_same_on_two_devices() -> None:
     """Three runs on two devices: equal to the same runs on one."""
     code = """
         import jax

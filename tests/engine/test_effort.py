@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
 
 
-def test_counts_products_and_numbers_and_repeats_loops():
+def test_counts_products_and_numbers_and_repeats_loops() -> None:
     def step(carry, row):
         return jnp.tanh(carry @ carry) + row[None], None
 

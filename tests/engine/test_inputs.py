@@ -10,7 +10,7 @@ from tests.engine.made_up import make_runs, recording
 MODEL = {"models": (3,), "elites": (2,), "dynamics_hidden": ((8, 8, 8, 8),)}
 
 
-def test_each_data_set_is_packed_once():
+def test_each_data_set_is_packed_once() -> None:
     data = [recording("one", rows=140), recording("two", rows=160, seed=1)]
     runs = make_runs(data, seeds=(0, 1))
     inputs, rows = stacked_inputs(runs), packed_rows(runs)
@@ -21,7 +21,7 @@ def test_each_data_set_is_packed_once():
     assert inputs.overview is None
 
 
-def test_settings_are_stacked_and_share_their_keys():
+def test_settings_are_stacked_and_share_their_keys() -> None:
     inputs = stacked_inputs(make_runs([recording()], seeds=(0, 1), beta=(0.1, 0.5)))
     np.testing.assert_allclose(inputs.config.beta, [0.1, 0.1, 0.5, 0.5])
     assert inputs.config.critics == make_runs([recording()])[0].config.critics, "static: the same for all"
@@ -30,7 +30,7 @@ def test_settings_are_stacked_and_share_their_keys():
     assert (keys[0] != keys[1]).any()
 
 
-def test_stages_know_their_data():
+def test_stages_know_their_data() -> None:
     """Statistics of all rows in treated units, and the first rows of trajectories; padded to the longest list."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
     inputs = stacked_inputs(make_runs(data, algorithm="mopo", **MODEL))

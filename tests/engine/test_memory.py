@@ -29,7 +29,7 @@ from tests.engine.made_up import make_runs, recording
         pytest.param("mopo", {"rollouts": (500,), "rollout_every": (50,)}, marks=pytest.mark.slow),
     ],
 )
-def test_the_prediction_is_the_compilers_figure(algorithm, settings):
+def test_the_prediction_is_the_compilers_figure(algorithm, settings) -> None:
     """Continued from two and four runs to twelve, on data that the probe never saw."""
     data = [recording(rows=5000), recording("two", rows=3000, seed=1)]
     runs = make_runs(data, range(6), algorithm, **settings)
@@ -44,7 +44,7 @@ def test_the_prediction_is_the_compilers_figure(algorithm, settings):
     assert upper_bound(runs[0]) * len(runs) + program.rows.nbytes > compiled
 
 
-def test_a_fleet_that_fits_is_left_alone_without_compiling(monkeypatch):
+def test_a_fleet_that_fits_is_left_alone_without_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = make_runs([recording()], range(12))
     monkeypatch.setattr(memory, "_compiled_need", lambda *_: pytest.fail("compiled although the bound was enough"))
     assert split_fleet(runs, 50, Limit(64 * GIBIBYTE)) == FleetSplit([runs], allowed=int(memory.SHARE * 64 * GIBIBYTE))
@@ -52,7 +52,7 @@ def test_a_fleet_that_fits_is_left_alone_without_compiling(monkeypatch):
 
 
 @pytest.mark.slow
-def test_parts_are_few_even_fit_and_keep_their_order():
+def test_parts_are_few_even_fit_and_keep_their_order() -> None:
     runs = make_runs([recording(), recording("two", seed=1)], range(5))
     need = measured_need(runs[0], 50)
     limit = int(need.of(runs[:4]) / memory.SHARE) + 1
@@ -64,7 +64,7 @@ def test_parts_are_few_even_fit_and_keep_their_order():
     assert split.alone is None
 
 
-def test_where_not_even_one_run_fits_there_are_no_parts():
+def test_where_not_even_one_run_fits_there_are_no_parts() -> None:
     small, large = recording(rows=300), recording("large", rows=5000, seed=1)
     runs = make_runs([small, large], range(2))
     split = split_fleet(runs, 50, Limit(10_000))
@@ -79,11 +79,11 @@ def test_where_not_even_one_run_fits_there_are_no_parts():
     ("count", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (98_304, "96.00 KiB"), (3 * 2**19, "1.50 MiB"), (GIBIBYTE, "1.00 GiB")],
 )
-def test_sizes_are_said_in_a_unit_that_shows_them(count, text):
+def test_sizes_are_said_in_a_unit_that_shows_them(count, text) -> None:
     assert memory.as_size(count) == text
 
 
-def test_a_run_alone_is_only_held_against_a_limit_that_was_asked_for():
+def test_a_run_alone_is_only_held_against_a_limit_that_was_asked_for() -> None:
     runs = make_runs([recording()], seeds=[0])
     assert split_fleet(runs, 50, Limit(10_000)) == FleetSplit([runs]), "compiling will say"
     split = split_fleet(runs, 50, Limit(10_000, asked=True))
@@ -93,7 +93,7 @@ def test_a_run_alone_is_only_held_against_a_limit_that_was_asked_for():
     assert split_fleet(runs, 50, Limit(int(need / memory.SHARE * 1.05), asked=True)).parts == [runs]
 
 
-def test_a_footprint_is_the_compilers_figure_and_the_checkpoints(monkeypatch):
+def test_a_footprint_is_the_compilers_figure_and_the_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = make_runs([recording()], seeds=[0, 1])
     program = FleetProgram(runs)
     takes = footprint(program, 50)

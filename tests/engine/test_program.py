@@ -11,7 +11,7 @@ from score_rl.nets.kernels.fused import Fused, Tiling
 from tests.engine.made_up import leaves, make_runs, recording, relative, train
 
 
-def test_a_run_alone_and_among_eight_is_the_same_run():
+def test_a_run_alone_and_among_eight_is_the_same_run() -> None:
     data = [recording("one"), recording("two", rows=300, seed=1)]
     fleet = make_runs(data, seeds=(0, 1), beta=(0.1, 0.5))
     assert len(fleet) == 8
@@ -28,7 +28,7 @@ def test_a_run_alone_and_among_eight_is_the_same_run():
             assert not np.allclose(different[a], different[b]), "two different runs came out the same"
 
 
-def test_settings_share_their_random_numbers():
+def test_settings_share_their_random_numbers() -> None:
     """β is compared on the same initial networks, batches and noise."""
     runs = make_runs([recording()], beta=(0.1, 0.5))
     start = FleetProgram(runs).init()
@@ -36,7 +36,7 @@ def test_settings_share_their_random_numbers():
         np.testing.assert_array_equal(leaf[0], leaf[1])
 
 
-def test_runs_of_different_shapes_are_refused():
+def test_runs_of_different_shapes_are_refused() -> None:
     runs = make_runs([recording("one"), recording("wide", observation=7)])
     with pytest.raises(InputError, match="2 runs of 2 shapes are no fleet"):
         FleetProgram(runs)
@@ -44,7 +44,7 @@ def test_runs_of_different_shapes_are_refused():
         FleetProgram([])
 
 
-def test_unrolled_cycles_are_the_same_cycles(monkeypatch):
+def test_unrolled_cycles_are_the_same_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a GPU trains: with the kernels, here in the interpreter, and two cycles in the loop's body."""
     runs = make_runs([recording()], seeds=(0, 1), hidden=((64, 64),))
     states, seen = [], []
@@ -66,7 +66,7 @@ def test_unrolled_cycles_are_the_same_cycles(monkeypatch):
     assert int(states[0].step[0]) == 8
 
 
-def test_more_work_is_cut_into_shorter_calls(monkeypatch):
+def test_more_work_is_cut_into_shorter_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     def fleet(**settings):
         return FleetProgram(make_runs([recording()], seeds=(0, 1), **settings))
 
@@ -81,7 +81,7 @@ def test_more_work_is_cut_into_shorter_calls(monkeypatch):
     assert on_a_gpu.updates_per_call(30) == 30
 
 
-def test_a_copied_policy_outlives_its_state():
+def test_a_copied_policy_outlives_its_state() -> None:
     program = FleetProgram(make_runs([recording()]))
     state = program.init()
     policies = program.policies(state)

@@ -16,7 +16,9 @@ from tests.engine.made_up import SMALL, make_runs, recording, relative
 PAGE = Path(__file__).parents[2] / "docs" / "engine.md"
 
 
-def test_the_page_runs_when_pasted(capsys, monkeypatch, tmp_path):
+def test_the_page_runs_when_pasted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Both blocks, the second after the first; nothing is written."""
     monkeypatch.chdir(tmp_path)
     first, second = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
@@ -30,7 +32,7 @@ def test_the_page_runs_when_pasted(capsys, monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_results_are_of_their_runs_in_their_order():
+def test_results_are_of_their_runs_in_their_order() -> None:
     """Two shapes of data, so two fleets; settings of one shape."""
     data = [recording("one"), recording("wide", observation=7)]
     settings = [SMALL | {"beta": 0.1}, SMALL | {"beta": 0.5}]
@@ -48,14 +50,14 @@ def test_results_are_of_their_runs_in_their_order():
     assert (abs(actions) <= 1).all()
 
 
-def test_windows_are_means_over_their_updates():
+def test_windows_are_means_over_their_updates() -> None:
     runs = make_runs([recording()])
     (whole,), (halves,) = engine.train(runs, updates=8), engine.train(runs, updates=8, window=4)
     assert relative(whole.state.actor, halves.state.actor) < 1e-5
     np.testing.assert_allclose(whole.metrics["q"], [halves.metrics["q"].mean()], rtol=1e-5)
 
 
-def test_windows_that_do_not_divide_are_refused():
+def test_windows_that_do_not_divide_are_refused() -> None:
     runs = make_runs([recording()])
     for window in (3, 0):
         with pytest.raises(InputError, match=f"`window` is {window}; it must be 1 or more and a multiple of 2"):
@@ -71,7 +73,7 @@ MOPO = {
 
 
 @pytest.mark.parametrize(("name", "settings"), [("score", SMALL), ("mopo", MOPO)])
-def test_it_trains_what_an_experiment_trains(name, settings, tmp_path, monkeypatch):
+def test_it_trains_what_an_experiment_trains(name, settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """To the bit: the same calls, stages included, where windows are the same."""
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))  # no stage from another test
     data, options = "replica:hopper-medium", {"transitions": 2_000}

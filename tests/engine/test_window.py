@@ -70,14 +70,14 @@ def count(windows, every=4, **settings):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[0], state), measured
 
 
-def test_refreshes_come_before_every_so_many_updates():
+def test_refreshes_come_before_every_so_many_updates() -> None:
     state, (metrics,) = count([12])
     assert (state.step, state.refreshed, state.latest) == (12, 3, 8)
     assert metrics["age"] == 1.5
     assert metrics["turn"] == 0.5
 
 
-def test_the_length_of_a_window_changes_no_refresh_and_no_batch():
+def test_the_length_of_a_window_changes_no_refresh_and_no_batch() -> None:
     (parts, measured), (whole, (average,)) = count([4, 8]), count([12])
     for mine, expected in zip(parts, whole, strict=True):
         np.testing.assert_array_equal(mine, expected)
@@ -85,23 +85,23 @@ def test_the_length_of_a_window_changes_no_refresh_and_no_batch():
     np.testing.assert_allclose((measured[0]["drawn"] + 2 * measured[1]["drawn"]) / 3, average["drawn"], rtol=1e-5)
 
 
-def test_every_row_is_drawn_as_often_as_any_other():
+def test_every_row_is_drawn_as_often_as_any_other() -> None:
     _, (metrics,) = count([4], batch_size=20_000)
     assert abs(metrics["drawn"] - 249.5) < 2  # 500 rows; five deviations of the mean
 
 
-def test_windows_are_whole_cycles():
+def test_windows_are_whole_cycles() -> None:
     assert cycle(COUNTING, CountingConfig(every=3)) == 6
     with pytest.raises(ValueError, match="multiple of 4"):
         count([6])
 
 
-def test_the_length_of_a_window_changes_no_training():
+def test_the_length_of_a_window_changes_no_training() -> None:
     runs = make_runs([recording()])
     assert relative(train(runs, window=50)[0], train(runs, window=10)[0]) < 1e-5
 
 
-def test_a_loop_holds_more_cycles_where_much_is_held_and_as_many_as_divide(monkeypatch):
+def test_a_loop_holds_more_cycles_where_much_is_held_and_as_many_as_divide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window, "LARGE_STATE", 1_000)
     little, much = ({"weight": jnp.zeros(number)} for number in (100, 150))  # 800 and 1,200 bytes in two runs
 

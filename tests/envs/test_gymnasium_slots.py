@@ -35,7 +35,7 @@ class Unbounded(Walk):
 
 
 class NeedsMissingPackage(Walk):
-    def __init__(self):
+    def __init__(self) -> None:
         raise gymnasium.error.DependencyNotInstalled("no such engine")
 
 

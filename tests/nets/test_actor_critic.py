@@ -30,7 +30,7 @@ def plain(critics, observations, actions):
 
 @pytest.mark.parametrize("hidden", [(16,), (16, 24), (64, 64, 64)])
 @pytest.mark.parametrize("members", [3, ROWS, ROWS + 1, 150])
-def test_it_is_the_minimum_with_the_slope_of_the_minimum(members, hidden):
+def test_it_is_the_minimum_with_the_slope_of_the_minimum(members, hidden) -> None:
     critics, *rows = setting(members, hidden)
     value, slopes = slope_of(least_value, critics, *rows)
     expected, expected_slopes = slope_of(plain, critics, *rows)
@@ -38,7 +38,7 @@ def test_it_is_the_minimum_with_the_slope_of_the_minimum(members, hidden):
     assert distance(slopes, expected_slopes) < 1e-5
 
 
-def test_a_fleet_is_its_runs():
+def test_a_fleet_is_its_runs() -> None:
     both = [setting(40), jax.tree.map(lambda leaf: 0.9 * leaf, setting(40))]
     fleet = jax.tree.map(lambda *leaves: jnp.stack(leaves), *both)
     together = jax.vmap(lambda *arguments: slope_of(least_value, *arguments))(*fleet)
@@ -46,7 +46,7 @@ def test_a_fleet_is_its_runs():
     assert distance(together, jax.tree.map(lambda *leaves: jnp.stack(leaves), *alone)) < 1e-5
 
 
-def test_in_bfloat16_the_slope_is_that_of_the_kernels():
+def test_in_bfloat16_the_slope_is_that_of_the_kernels() -> None:
     critics, *rows = setting(64)
     with arithmetic(Arithmetic("bfloat16", (LayerByLayer(rows=64, units=64, interpret=True),))):
         value, slopes = slope_of(least_value, critics, *rows)
@@ -56,7 +56,7 @@ def test_in_bfloat16_the_slope_is_that_of_the_kernels():
     assert 0 < jnp.median(apart / size) < 0.02  # a unit near its kink may fall on the other side, in few of the rows
 
 
-def test_with_many_critics_the_way_back_is_through_one_network_for_each_row():
+def test_with_many_critics_the_way_back_is_through_one_network_for_each_row() -> None:
     def effort(function, members):
         critics, *rows = setting(members)
         compiled = jax.jit(lambda *rows: slope_of(function, critics, *rows)[1]).lower(*rows).compile()
@@ -66,7 +66,7 @@ def test_with_many_critics_the_way_back_is_through_one_network_for_each_row():
     assert effort(least_value, 10 * ROWS) < 0.7 * effort(plain, 10 * ROWS)
 
 
-def test_the_critics_are_held_fixed():
+def test_the_critics_are_held_fixed() -> None:
     critics, *rows = setting(150)
     slopes = jax.grad(lambda critics: least_value(critics, *rows).sum())(critics)
     assert all((leaf == 0).all() for leaf in jax.tree.leaves(slopes))

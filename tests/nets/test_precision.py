@@ -19,7 +19,7 @@ def rounded(x):
 
 
 @pytest.mark.parametrize(("equation", "left", "right"), EQUATIONS)
-def test_inputs_are_rounded_and_sums_are_not(equation, left, right):
+def test_inputs_are_rounded_and_sums_are_not(equation, left, right) -> None:
     x, w = (jax.random.normal(jax.random.key(i), shape) for i, shape in enumerate((left, right)))
     with arithmetic(LOW):
         value, pull_back = jax.vjp(lambda x, w: product(equation, x, w), x, w)
@@ -34,14 +34,14 @@ def test_inputs_are_rounded_and_sums_are_not(equation, left, right):
     assert np.abs(value - np.einsum(equation, *map(np.float64, (x, w)))).max() < 1e-5
 
 
-def test_float32_is_untouched():
+def test_float32_is_untouched() -> None:
     x, w = jnp.full((1, 1), 1 + 2.0**-10), jnp.ones((1, 1))
     assert product("bi,io->bo", x, w) == x
     with arithmetic(LOW):
         assert product("bi,io->bo", x, w) == 1
 
 
-def test_the_choice_ends_with_its_block():
+def test_the_choice_ends_with_its_block() -> None:
     def fail() -> None:
         with arithmetic(LOW):
             raise RuntimeError(chosen_arithmetic().precision)
@@ -51,7 +51,7 @@ def test_the_choice_ends_with_its_block():
     assert chosen_arithmetic() == Arithmetic()
 
 
-def test_critics_obey_it_and_other_networks_do_not():
+def test_critics_obey_it_and_other_networks_do_not() -> None:
     net = Perceptron.init(jax.random.key(0), (5, 16, 16, 1), members=2)
     s, a = jax.random.normal(jax.random.key(1), (8, 3)), jax.random.normal(jax.random.key(2), (4, 8, 2))
     both = jnp.concatenate([s, a[0]], axis=1)
@@ -69,7 +69,7 @@ def test_critics_obey_it_and_other_networks_do_not():
     assert all((x == y).all() for x, y in zip(plain[1], low[1], strict=True))
 
 
-def test_wider_layers_for_a_device_compute_the_same():
+def test_wider_layers_for_a_device_compute_the_same() -> None:
     net = Perceptron.init(jax.random.key(0), (5, 30, 50, 3))
     x = jax.random.normal(jax.random.key(1), (7, 5))
 

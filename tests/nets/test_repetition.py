@@ -19,12 +19,12 @@ def both(number):
 
 
 @pytest.mark.parametrize("number", [0, 1, TOGETHER - 1, TOGETHER, TOGETHER + 1, 3 * TOGETHER + 5])
-def test_equals_the_plain_loop(number):
+def test_equals_the_plain_loop(number) -> None:
     blocks, plain = jax.jit(both)(jnp.int32(number))
     assert blocks == plain
 
 
-def test_every_run_of_a_fleet_has_its_own_length():
+def test_every_run_of_a_fleet_has_its_own_length() -> None:
     blocks, plain = jax.jit(jax.vmap(both))(jnp.arange(2 * TOGETHER + 2))
     np.testing.assert_array_equal(blocks, plain)
     assert len(np.unique(blocks)) == len(blocks)

@@ -18,7 +18,7 @@ def made(rows: int = 3, actions: int = 2) -> SquashedGaussian:
 
 @pytest.mark.parametrize("mean", [-1.5, 0.0, 0.7])
 @pytest.mark.parametrize("log_std", [-1.5, 0.3])
-def test_density_integrates_to_one(mean, log_std):
+def test_density_integrates_to_one(mean, log_std) -> None:
     with jax.enable_x64(True):
         policy = SquashedGaussian(jnp.full((1,), mean), jnp.full((1,), log_std))
         grid = np.tanh(np.linspace(-16, 16, 20_001))
@@ -26,7 +26,7 @@ def test_density_integrates_to_one(mean, log_std):
     assert integrate.trapezoid(density, grid) == pytest.approx(1, abs=1e-4)
 
 
-def test_log_prob_is_the_change_of_variables():
+def test_log_prob_is_the_change_of_variables() -> None:
     with jax.enable_x64(True):
         policy = made()
         noise = np.random.default_rng(0).normal(size=(5, 3, 2))
@@ -40,13 +40,13 @@ def test_log_prob_is_the_change_of_variables():
         np.testing.assert_allclose(policy.log_prob_of_latent(jnp.asarray(latent)), expected, rtol=1e-10)
 
 
-def test_slope_is_exact_where_the_difference_is_not():
+def test_slope_is_exact_where_the_difference_is_not() -> None:
     far = jnp.asarray([-60.0, -20.0, 0.0, 20.0, 60.0])  # float32: 1 - tanh²(20) is 0
     np.testing.assert_allclose(log_squash_slope(far), 2 * np.log(2) - 2 * np.abs(far) - [0, 0, 2 * np.log(2), 0, 0])
     assert np.isfinite(jax.vmap(jax.grad(log_squash_slope))(far)).all()
 
 
-def test_gradient_of_a_sample_is_reparameterised():
+def test_gradient_of_a_sample_is_reparameterised() -> None:
     """d/dμ and d/d log σ of E[a] and of log π(a), by central differences with the noise held."""
     with jax.enable_x64(True):
         output = jax.random.normal(jax.random.key(1), (4, 6))
@@ -62,7 +62,7 @@ def test_gradient_of_a_sample_is_reparameterised():
         assert float((jax.grad(objective)(output) * direction).sum()) == pytest.approx(float(numeric), rel=1e-7)
 
 
-def test_log_std_is_clipped_to_its_range():
+def test_log_std_is_clipped_to_its_range() -> None:
     output = jnp.asarray([[0.5, -9.0], [0.5, 9.0], [0.5, 1.0]])
     policy = SquashedGaussian.from_output(output, (-5.0, 2.0))
     np.testing.assert_array_equal(policy.log_std[:, 0], [-5.0, 2.0, 1.0])
@@ -70,18 +70,18 @@ def test_log_std_is_clipped_to_its_range():
     np.testing.assert_array_equal(slope[:, 1], [0, 0, 1])
 
 
-def test_mode_is_the_squashed_mean_and_the_sample_without_noise():
+def test_mode_is_the_squashed_mean_and_the_sample_without_noise() -> None:
     policy = made()
     np.testing.assert_array_equal(policy.mode(), jnp.tanh(policy.mean))
     np.testing.assert_array_equal(policy.sample(jnp.zeros((3, 2))), policy.mode())
 
 
-def test_samples_follow_the_distribution():
+def test_samples_follow_the_distribution() -> None:
     policy = SquashedGaussian(jnp.asarray([[0.4]]), jnp.asarray([[-0.7]]))
     samples = policy.sample(jax.random.normal(jax.random.key(4), (4000, 1, 1)))
     assert stats.kstest(np.arctanh(np.asarray(samples)).ravel(), stats.norm(0.4, np.exp(-0.7)).cdf).pvalue > 0.01
 
 
-def test_actions_at_the_bounds_have_a_finite_log_prob():
+def test_actions_at_the_bounds_have_a_finite_log_prob() -> None:
     log_prob = made().log_prob(jnp.asarray([[1.0, -1.0]] * 3))
     assert np.isfinite(log_prob).all()

@@ -63,12 +63,12 @@ def gradient(loss, parameters):
 class Adam:
     """Moves its arrays in place."""
 
-    def __init__(self, parameters, rate):
+    def __init__(self, parameters, rate) -> None:
         self.rate, self.t = rate, 0
         self.m = [np.zeros_like(p) for p in parameters]
         self.v = [np.zeros_like(p) for p in parameters]
 
-    def step(self, parameters, gradients, rate=None):
+    def step(self, parameters, gradients, rate=None) -> None:
         self.t += 1
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
             self.m[k] = 0.9 * self.m[k] + 0.1 * g
@@ -77,7 +77,7 @@ class Adam:
             p -= (self.rate if rate is None else rate) * m_hat / (np.sqrt(v_hat) + 1e-8)
 
 
-def follow(targets, online, tau):
+def follow(targets, online, tau) -> None:
     """target ← (1 - τ)·target + τ·online, in place."""
     for t, o in zip(targets, online, strict=True):
         t += tau * (o - t)

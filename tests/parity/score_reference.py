@@ -6,7 +6,7 @@ import numpy as np
 class Net:
     """Affine layers with ReLU between them."""
 
-    def __init__(self, weights, biases):
+    def __init__(self, weights, biases) -> None:
         self.parameters = [np.array(p, dtype=np.float64) for pair in zip(weights, biases, strict=True) for p in pair]
         self.margin = np.inf  # how close any activation came to ReLU's kink
 
@@ -36,12 +36,12 @@ class Net:
 
 
 class Adam:
-    def __init__(self, parameters, rate):
+    def __init__(self, parameters, rate) -> None:
         self.rate, self.t = rate, 0
         self.m = [np.zeros_like(p) for p in parameters]
         self.v = [np.zeros_like(p) for p in parameters]
 
-    def step(self, parameters, gradients):
+    def step(self, parameters, gradients) -> None:
         self.t += 1
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
             self.m[k] = 0.9 * self.m[k] + 0.1 * g
@@ -54,7 +54,7 @@ class ScoreReference:
     """One loop over critics, as the paper's Algorithm 1 is written."""
 
     def __init__(self, actor, critics, *, beta, bc_decay, bc_decay_every, alpha=2.5, delay=2, first="zero",
-                 bc_norm="mean", divisor="mean", masks=None):  # fmt: skip
+                 bc_norm="mean", divisor="mean", masks=None) -> None:  # fmt: skip
         self.actor, self.critics = actor, critics
         self.target_actor, self.target_critics = actor.copy(), [c.copy() for c in critics]
         self.actor_adam = Adam(actor.parameters, 3e-4)
@@ -68,7 +68,7 @@ class ScoreReference:
     def margin(self):
         return min(net.margin for net in (self.actor, *self.critics))
 
-    def update(self, s, a, r, s2, terminal, noise, rows=None):
+    def update(self, s, a, r, s2, terminal, noise, rows=None) -> None:
         n = len(r)
         policy = np.tanh(self.target_actor.forward(s2)[0])
         a2 = np.clip(policy + np.clip(0.2 * noise, -0.5, 0.5), -1, 1)
@@ -91,7 +91,7 @@ class ScoreReference:
         if t % self.bc_decay_every == 0:
             self.bc_weight *= self.bc_decay
 
-    def _improve(self, s, a):
+    def _improve(self, s, a) -> None:
         n, dims = a.shape
         out, inputs = self.actor.forward(s)
         pi = np.tanh(out)

@@ -41,7 +41,7 @@ def all_q(critics, s, a):
 class SoftReference:
     """Actor and temperature with their optimisers."""
 
-    def __init__(self, soft, rate):
+    def __init__(self, soft, rate) -> None:
         self.network, self.log_alpha = arrays(soft.network), [np.array(float(soft.log_temperature))]
         self.network_adam, self.alpha_adam = Adam(self.network, rate), Adam(self.log_alpha, rate)
 
@@ -49,7 +49,7 @@ class SoftReference:
     def alpha(self):
         return float(np.exp(self.log_alpha[0]))
 
-    def tune(self, s, noise):
+    def tune(self, s, noise) -> None:
         entropy_error = sample(self.network, s, noise)[1].mean() - noise.shape[-1]
         self.alpha_adam.step(self.log_alpha, gradient(lambda p: -p[0] * entropy_error, self.log_alpha))
 

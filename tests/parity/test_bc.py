@@ -11,7 +11,7 @@ from tests.parity.numpy_reference import Adam, arrays, batches, difference, grad
 OBSERVATIONS, ACTIONS, SIZE = 5, 3, 12
 
 
-def test_updates_agree_in_float64():
+def test_updates_agree_in_float64() -> None:
     with jax.enable_x64(True):
         config = bc.Config(hidden=(8, 6), learning_rate=1e-3)
         state = start(bc, config, Shapes(OBSERVATIONS, ACTIONS))

@@ -39,7 +39,7 @@ def perturbed(c, vae, actor, s, noise):
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config = config
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(2)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -49,7 +49,7 @@ class Reference:
         self.critic_adams = [ref.Adam(critic, config.critic_learning_rate) for critic in self.critics]
         self.vae_adam = ref.Adam(self.vae, config.vae_learning_rate)
 
-    def update(self, s, a, r, s2, terminal, vae_noise, critic_noise, actor_noise):
+    def update(self, s, a, r, s2, terminal, vae_noise, critic_noise, actor_noise) -> None:
         c, n = self.config, len(r)
         self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, vae_noise, c.kl_weight), self.vae))
         y = np.empty(n)
@@ -77,7 +77,7 @@ class Reference:
 
 
 @pytest.mark.parametrize("options", [{}, {"perturbation": 0.6, "soft_clipping": 0.4, "kl_weight": 1.0}], ids=str)
-def test_updates_and_actions_agree_in_float64(options):
+def test_updates_and_actions_agree_in_float64(options) -> None:
     with jax.enable_x64(True):
         config = bcq.Config(hidden=(6, 5), vae_hidden=(7, 6), target_samples=3, acting_samples=8, tau=0.1, **options)
         state = start(bcq, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -109,7 +109,7 @@ def test_updates_and_actions_agree_in_float64(options):
         np.testing.assert_allclose(bcq.act(config, policy, s, jax.random.key(7)), expected, rtol=1e-7)
 
 
-def test_parameters_on_halfcheetah():
+def test_parameters_on_halfcheetah() -> None:
     def count(*sizes):
         return sum((i + 1) * o for i, o in pairwise(sizes))
 

@@ -34,7 +34,7 @@ def latent_action(actor, s, noise):
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.updates = config, int(state.step)
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(2)]
         self.target_critics = [[p.copy() for p in critic] for critic in self.critics]
@@ -55,7 +55,7 @@ class Reference:
             y[row] = r[row] + c.discount * (1 - terminal[row]) * best
         return y
 
-    def update(self, s, a, r, s2, terminal, noise):
+    def update(self, s, a, r, s2, terminal, noise) -> None:
         c, n = self.config, len(r)
         self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, noise.vae, c.kl_weight), self.vae))
         y = self.target_of(r, s2, terminal, noise.next_actions)
@@ -95,7 +95,7 @@ class Reference:
     ],
     ids=str,
 )
-def test_updates_agree_in_float64(options):
+def test_updates_agree_in_float64(options) -> None:
     with jax.enable_x64(True):
         config = bear.Config(**SMALL, **options)
         state = start(bear, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -124,7 +124,7 @@ def test_updates_agree_in_float64(options):
         assert difference(before, reference.actor) > 1e-4
 
 
-def test_acting_takes_the_best_of_its_samples_by_the_first_critic():
+def test_acting_takes_the_best_of_its_samples_by_the_first_critic() -> None:
     config = bear.Config(**SMALL)
     state = jax.jit(lambda key: bear.init(config, Shapes(OBSERVATIONS, ACTIONS), key))(jax.random.key(0))
     s = np.random.default_rng(0).normal(size=(5, OBSERVATIONS)).astype(np.float32)
@@ -140,7 +140,7 @@ def test_acting_takes_the_best_of_its_samples_by_the_first_critic():
     np.testing.assert_array_equal(fixed[:, 0], fixed[:, 2])
 
 
-def test_the_kernel_of_each_task():
+def test_the_kernel_of_each_task() -> None:
     assert bear.Config().mmd_kernel == "laplacian"
     assert preset("bear", "replica:halfcheetah-medium") == {"mmd_kernel": "gaussian"}
     assert preset("bear", "d4rl:hopper-medium-v2") == {}

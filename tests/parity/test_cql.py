@@ -31,7 +31,7 @@ def cloning_loss(network, alpha, s, a, noise):
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config = config
         self.soft = SoftReference(state.soft, config.actor_learning_rate)
         self.critics = [arrays(state.critics, i) for i in range(config.critics)]
@@ -41,7 +41,7 @@ class Reference:
         self.nu_adam = Adam(self.log_nu, config.critic_learning_rate)
         self.updates = 0
 
-    def update(self, s, a, r, s2, terminal, draws):
+    def update(self, s, a, r, s2, terminal, draws) -> None:
         c, soft = self.config, self.soft
         soft.tune(s, draws.here)
         alpha = soft.alpha
@@ -106,18 +106,18 @@ SMALL = {"hidden": (6, 5, 4), "sampled_actions": 3, "critic_learning_rate": 1e-3
     ],
     ids=str,
 )
-def test_updates_agree(options):
+def test_updates_agree(options) -> None:
     assert run_both(cql.Config(**(SMALL | options))) < 1e-8
 
 
 @pytest.mark.parametrize(
     "wrong", [{"weight": 5.1}, {"gap_temperature": 1.1}, {"entropy_backup": True}, {"cloning_updates": 1}], ids=str
 )
-def test_the_reference_notices_a_wrong_setting(wrong):
+def test_the_reference_notices_a_wrong_setting(wrong) -> None:
     assert run_both(cql.Config(**SMALL), cql.Config(**(SMALL | wrong)), updates=1) > 1e-6
 
 
-def test_the_soft_maximum_estimates_the_integral():
+def test_the_soft_maximum_estimates_the_integral() -> None:
     """log of the mean importance weight against ∫exp Q(s, a) da on a grid, for all three kinds of actions."""
     with jax.enable_x64(True):
         config = cql.Config(hidden=(8, 8), sampled_actions=20_000)

@@ -51,18 +51,18 @@ SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor
 
 
 @pytest.mark.parametrize("options", [{}, {"eta": 5.0, "discount": 0.9, "tau": 0.1}, {"eta": 0.0}], ids=str)
-def test_updates_agree(options):
+def test_updates_agree(options) -> None:
     with jax.enable_x64(True):
         assert largest_difference(*train_both(edac, Reference, edac.Config(**(SMALL | options)))) < 1e-8
 
 
-def test_the_reference_notices_a_wrong_setting():
+def test_the_reference_notices_a_wrong_setting() -> None:
     with jax.enable_x64(True):
         right, wrong = edac.Config(**SMALL), edac.Config(**(SMALL | {"eta": 1.1}))
         assert largest_difference(*train_both(edac, Reference, right, wrong, updates=1)) > 1e-6
 
 
-def test_values_and_their_gradients():
+def test_values_and_their_gradients() -> None:
     with jax.enable_x64(True):
         critics = started(edac, edac.Config(**SMALL), SHAPES).critics
         s, a, *_ = next(ref.batches(1, 6, *SHAPES))
@@ -75,7 +75,7 @@ def test_values_and_their_gradients():
         assert float(edac.diversity_loss(slopes)) == pytest.approx(expected, rel=1e-10)
 
 
-def test_diversity_has_its_known_values():
+def test_diversity_has_its_known_values() -> None:
     same = jnp.broadcast_to(jnp.asarray([0.6, -0.8]), (5, 3, 2))
     assert float(edac.diversity_loss(same)) == pytest.approx(5, rel=1e-5)  # 1/(N-1)·N·(N-1)
     opposed = jnp.stack([same[0], -2 * same[0]])
@@ -84,12 +84,12 @@ def test_diversity_has_its_known_values():
     assert float(edac.diversity_loss(orthogonal)) == pytest.approx(0, abs=1e-6)
 
 
-def test_a_critic_without_active_units_gives_no_nan():
+def test_a_critic_without_active_units_gives_no_nan() -> None:
     slopes = jnp.asarray([[[0.0, 0.0]], [[1.0, 2.0]], [[0.5, -1.0]]])
     assert np.isfinite(jax.grad(edac.diversity_loss)(slopes)).all()
 
 
-def test_presets_are_the_table():
+def test_presets_are_the_table() -> None:
     kinds = ("random", "medium-replay", "medium", "medium-expert", "expert", "full-replay")
     wanted = {
         "halfcheetah": (10, (0, 1, 1, 5, 1, 1)),

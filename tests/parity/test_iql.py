@@ -16,7 +16,7 @@ OBSERVATIONS, ACTIONS, SIZE = 4, 3, 10
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.updates = config, 0
         self.actor = [*arrays(state.actor.net), np.array(state.actor.log_std)]
         self.critics = [arrays(state.critics, i) for i in range(2)]
@@ -26,7 +26,7 @@ class Reference:
         self.value_adam = ref.Adam(self.value, config.value_learning_rate)
         self.critic_adams = [ref.Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal):
+    def update(self, s, a, r, s2, terminal) -> None:
         c, n = self.config, len(r)
         q = np.minimum(*(perceptron(critic, beside(s, a))[:, 0] for critic in self.targets))
 
@@ -66,7 +66,7 @@ def first_state():
     [{}, {"schedule_steps": 4, "expectile": 0.9}, {"schedule_steps": 0, "largest_weight": 1.5, "tau": 0.1}],
     ids=str,
 )
-def test_updates_agree_in_float64(options):
+def test_updates_agree_in_float64(options) -> None:
     with jax.enable_x64(True):
         config = iql.Config(hidden=(7, 6), **options)
         state = first_state()
@@ -87,7 +87,7 @@ def test_updates_agree_in_float64(options):
             assert difference(arrays(state.target_critics, i), reference.targets[i]) < 1e-10
 
 
-def test_the_schedule_ends_at_zero_and_stays():
+def test_the_schedule_ends_at_zero_and_stays() -> None:
     config = iql.Config(schedule_steps=10)
     rates = [float(iql.actor_rate(config, jnp.asarray(step))) for step in (0, 5, 10, 20)]
     np.testing.assert_allclose(rates, [3e-4, 1.5e-4, 0, 0], atol=1e-10)

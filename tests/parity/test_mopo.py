@@ -45,11 +45,11 @@ def outcome_of(config, learned, s, a, choice, noise):
     return np.array(rewards), np.array(following), np.array(uncertainties)
 
 
-def hopper_ends(s):
+def hopper_ends(s) -> bool:
     return not (s[0] > 0.7 and abs(s[1]) < 0.2 and (np.abs(s[1:]) < 100).all())
 
 
-def test_rollouts_agree():
+def test_rollouts_agree() -> None:
     """Twice as many as the ring holds; a rollout that ended adds nothing more."""
     with jax.enable_x64(True):
         config = mopo.Config(**SMALL, task="hopper", penalty=0.7)
@@ -94,13 +94,13 @@ def test_rollouts_agree():
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.soft = config, SoftReference(state.soft, config.actor_learning_rate)
         self.critics = [arrays(state.critics, i) for i in range(config.critics)]
         self.targets = [[p.copy() for p in critic] for critic in self.critics]
         self.adams = [Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal, here, there):
+    def update(self, s, a, r, s2, terminal, here, there) -> None:
         soft, alpha = self.soft, self.soft.alpha
         a2, log_prob = sample(soft.network, s2, there)
         v2 = smallest(all_q(self.targets, s2, a2), 0) - alpha * log_prob
@@ -154,12 +154,12 @@ def largest_difference(state, reference):
     return max(found)
 
 
-def test_updates_agree():
+def test_updates_agree() -> None:
     with jax.enable_x64(True):
         assert largest_difference(*train_both(mopo.Config(**SMALL))) < 1e-8
 
 
-def test_the_reference_notices_a_wrong_setting():
+def test_the_reference_notices_a_wrong_setting() -> None:
     with jax.enable_x64(True):
         right, wrong = mopo.Config(**SMALL), mopo.Config(**(SMALL | {"discount": 0.98}))
         assert largest_difference(*train_both(right, wrong, updates=1)) > 1e-6
@@ -168,7 +168,7 @@ def test_the_reference_notices_a_wrong_setting():
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-def test_presets_are_the_tables():
+def test_presets_are_the_tables() -> None:
     from score_rl.algorithms.presets import preset
 
     assert preset("mopo", "d4rl:hopper-medium-v2") == {"task": "hopper", "rollout_length": 5, "penalty": 5.0}

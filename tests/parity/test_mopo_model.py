@@ -71,7 +71,7 @@ def data_of(table, length=None):
 
 
 class DynamicsReference:
-    def __init__(self, config, fit, table):
+    def __init__(self, config, fit, table) -> None:
         self.config = config
         self.networks = [arrays(fit.networks, i) for i in range(config.models)]
         self.bounds = [np.full(4, 0.5), np.full(4, -10.0)]
@@ -95,7 +95,7 @@ class DynamicsReference:
             total += sum(d * 0.5 * (w**2).sum() for d, w in zip(self.config.dynamics_decay, network[::2], strict=True))
         return total + 0.01 * bounds[0].sum() - 0.01 * bounds[1].sum()
 
-    def update(self, rows):
+    def update(self, rows) -> None:
         self.adam.step(self.flat, gradient(lambda flat: self.loss(flat, rows), self.flat))
 
     def judge(self, held_out):
@@ -153,7 +153,7 @@ def fitted(config, epochs=3, updates=2):
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.3])
-def test_fitting_the_dynamics_agrees(rate):
+def test_fitting_the_dynamics_agrees(rate) -> None:
     """The larger rate makes errors rise and fall: some networks go back to an earlier epoch."""
     with jax.enable_x64(True):
         config = mopo.Config(**SMALL, dynamics_learning_rate=rate)

@@ -17,7 +17,7 @@ LARGEST = 0.2  # disagreement on the data, so that a third of it is the threshol
 # -- one iteration -----------------------------------------------------------------------------------------------------
 
 
-def hopper_ends(s):
+def hopper_ends(s) -> bool:
     """From scaled observations."""
     s = s / MASK
     return not (s[0] > 0.7 and abs(s[1]) < 0.2 and (np.abs(s[1:]) < 100).all())
@@ -37,7 +37,7 @@ def discount_sum(x, rate):
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, learned = config, state.learned
         self.model = DynamicsReference(config, (learned.dynamics.networks, learned.dynamics.reward_networks))
         self.threshold = float(learned.largest) / config.pessimism
@@ -75,7 +75,7 @@ class Reference:
         top, bottom = old - v, 2 * v + 1e-8
         return (-2 * v * bottom - top * 4 * v) / bottom**2 + 1
 
-    def step(self, s, a, advantages):
+    def step(self, s, a, advantages) -> None:
         """The natural gradient, with its matrix written out."""
         variance = np.exp(2 * self.log_std)
 
@@ -190,11 +190,11 @@ def largest_difference(state, reference):
 
 
 @pytest.fixture
-def small_batches(monkeypatch):
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(morel, "BASELINE_BATCH", 16)
 
 
-def test_updates_agree(small_batches):
+def test_updates_agree(small_batches) -> None:
     with jax.enable_x64(True):
         config = morel.Config(**SMALL, halt_reward=-1.5, discount=0.95, fisher_iterations=8)
         before = prepared(config)
@@ -204,14 +204,14 @@ def test_updates_agree(small_batches):
         assert difference(arrays(before.policy.network), reference.policy) > 1e-2
 
 
-def test_the_reference_notices_a_wrong_setting(small_batches):
+def test_the_reference_notices_a_wrong_setting(small_batches) -> None:
     with jax.enable_x64(True):
         right = morel.Config(**SMALL, halt_reward=-1.5, discount=0.95, fisher_iterations=8)
         wrong = morel.Config(**SMALL, halt_reward=-1.4, discount=0.95, fisher_iterations=8)
         assert largest_difference(*train_both(right, wrong, updates=1)) > 1e-6
 
 
-def test_conjugate_gradient_solves_and_stops():
+def test_conjugate_gradient_solves_and_stops() -> None:
     with jax.enable_x64(True):
         rng = np.random.default_rng(0)
         half = rng.normal(size=(12, 12))

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from score_rl.algorithms import morel, morel_stages
 from score_rl.algorithms.algorithm import Shapes
@@ -39,7 +40,7 @@ def data():
 class DynamicsReference:
     """In scaled observations; units are means and mean absolute deviations."""
 
-    def __init__(self, config, networks):
+    def __init__(self, config, networks) -> None:
         s, self.a, self.r, s2, _ = table()
         self.s, self.s2 = s * MASK, s2 * MASK
         x, change = beside(self.s, self.a), self.s2 - self.s
@@ -95,7 +96,7 @@ def stepped(stage, config, members):
     )
 
 
-def test_fitting_the_dynamics_agrees(monkeypatch):
+def test_fitting_the_dynamics_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     with jax.enable_x64(True):
         config = morel.Config(**SMALL)
         fit = begun(morel_stages.DYNAMICS, config)
@@ -128,7 +129,7 @@ def tanh_perceptron(parameters, x):
     return x
 
 
-def test_cloning_agrees():
+def test_cloning_agrees() -> None:
     with jax.enable_x64(True):
         config = morel.Config(**SMALL)
         fit = begun(morel_stages.CLONING, config)

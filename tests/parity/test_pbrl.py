@@ -23,7 +23,7 @@ def spread(q):
 class Schedule:
     """β_ood as the published code keeps it: a straight line, then a constant, and two queues of records."""
 
-    def __init__(self, config):
+    def __init__(self, config) -> None:
         self.config, self.constant = config, None
         self.recent, self.longer = deque(maxlen=5), deque(maxlen=20)
 
@@ -35,7 +35,7 @@ class Schedule:
             return c.beta_ood + t / c.beta_ood_updates * (c.beta_ood_end - c.beta_ood)
         return c.beta_ood_end
 
-    def record(self, t, q):
+    def record(self, t, q) -> None:
         """Called at update t, counted from 1; a new epoch begins at 1, 1001, 2001, ..."""
         c = self.config
         if (t - 1) % c.record_every:
@@ -49,7 +49,7 @@ class Schedule:
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.t, self.schedule = config, 0, Schedule(config)
         self.soft = SoftReference(state.soft, config.actor_learning_rate)
         members = range(config.critics)
@@ -68,7 +68,7 @@ class Reference:
             found.append(q_of(critic, s, a) + prior)
         return np.array(found)
 
-    def update(self, s, a, r, s2, terminal, draws):
+    def update(self, s, a, r, s2, terminal, draws) -> None:
         c, soft = self.config, self.soft
         self.t += 1
         beta = self.schedule.value(self.t)
@@ -137,12 +137,12 @@ def run_both(config, reference_config=None, updates=4):
     ],
     ids=["defaults", "other weights", "schedule ends", "priors"],
 )
-def test_updates_agree(config):
+def test_updates_agree(config) -> None:
     assert run_both(config) < 1e-8
 
 
 @pytest.mark.parametrize("wrong", [{"beta_in": 0.02}, {"beta_ood": 5.1}, {"beta_next": 0.11}], ids=str)
-def test_the_reference_notices_a_wrong_setting(wrong):
+def test_the_reference_notices_a_wrong_setting(wrong) -> None:
     assert run_both(pbrl.Config(**SMALL), pbrl.Config(**(SMALL | wrong)), updates=1) > 1e-6
 
 
@@ -156,7 +156,7 @@ def test_the_reference_notices_a_wrong_setting(wrong):
     ],
     ids=["falling", "down to the floor", "constant (expert)", "stays 1 (medium-expert)"],
 )
-def test_the_schedule_of_beta_is_the_published_one(options):
+def test_the_schedule_of_beta_is_the_published_one(options) -> None:
     """Hundreds of updates of the schedule alone, with Q rising and falling."""
     with jax.enable_x64(True):
         config = pbrl.Config(**(SMALL | {"beta_ood_updates": 100, "record_every": 4} | options))
@@ -193,7 +193,7 @@ def test_the_schedule_of_beta_is_the_published_one(options):
         ("hopper-expert-v2", (2.0, 2.0, 1.0)),
     ],
 )
-def test_every_kind_of_data_has_its_published_schedule(name, dataset, expected):
+def test_every_kind_of_data_has_its_published_schedule(name, dataset, expected) -> None:
     config = make_config(get_algorithm(name), preset(name, dataset))
     assert (config.beta_ood, config.beta_ood_end, config.beta_ood_divisor) == expected
     assert config.prior_scale == (1.0 if name == "pbrl-prior" else 0.0)

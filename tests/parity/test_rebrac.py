@@ -36,7 +36,7 @@ def critic(parameters, x):
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.updates = config, 0
         self.actor, self.critics = arrays(state.actor), [critic_arrays(state.critics, i) for i in range(2)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -44,7 +44,7 @@ class Reference:
         self.actor_adam = ref.Adam(self.actor, config.actor_learning_rate)
         self.critic_adams = [ref.Adam(c, config.critic_learning_rate) for c in self.critics]
 
-    def update(self, s, a, r, s2, terminal, recorded, followed, noise):
+    def update(self, s, a, r, s2, terminal, recorded, followed, noise) -> None:
         c = self.config
         smoothing = np.clip(c.target_noise * noise, -c.target_noise_clip, c.target_noise_clip)
         a2 = np.clip(np.tanh(perceptron(self.target_actor, s2)) + smoothing, -1, 1)
@@ -74,7 +74,7 @@ class Reference:
 
 
 @pytest.mark.parametrize("options", [{}, {"actor_delay": 1, "actor_bc_weight": 0.3, "critic_bc_weight": 0.1}], ids=str)
-def test_updates_agree_in_float64(options):
+def test_updates_agree_in_float64(options) -> None:
     with jax.enable_x64(True):
         config = rebrac.Config(hidden=(7, 6), tau=0.1, **options)
         state = start(rebrac, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -100,7 +100,7 @@ def test_updates_agree_in_float64(options):
         assert difference(before, reference.actor) > 1e-4
 
 
-def test_the_authors_weights_are_found_by_data_set():
+def test_the_authors_weights_are_found_by_data_set() -> None:
     assert preset("rebrac", "d4rl:hopper-medium-replay-v2") == {"actor_bc_weight": 0.05, "critic_bc_weight": 0.5}
     assert preset("rebrac", "replica:walker2d-medium") == {"actor_bc_weight": 0.05, "critic_bc_weight": 0.1}
     assert preset("rebrac", "replica:halfcheetah-medium-expert") == {"actor_bc_weight": 0.01, "critic_bc_weight": 0.1}

@@ -10,7 +10,7 @@ from tests.parity.soft_reference import SIZE, SoftReference, all_q, largest_diff
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config = config
         self.soft = SoftReference(state.soft, config.actor_learning_rate)
         self.critics = [arrays(state.critics, i) for i in range(config.critics)]
@@ -25,7 +25,7 @@ class Reference:
     def critic_gradients(self, s, a, y):
         return [gradient(lambda p: ((q_of(p, s, a) - y) ** 2).mean(), critic) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal, draws):
+    def update(self, s, a, r, s2, terminal, draws) -> None:
         soft = self.soft
         y = self.target(r, s2, terminal, draws)
         critic_gradients = self.critic_gradients(s, a, y)
@@ -49,18 +49,18 @@ SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor
     ],
     ids=str,
 )
-def test_updates_agree(options):
+def test_updates_agree(options) -> None:
     with jax.enable_x64(True):
         assert largest_difference(*train_both(sac_n, Reference, sac_n.Config(**(SMALL | options)))) < 1e-8
 
 
-def test_the_reference_notices_a_wrong_setting():
+def test_the_reference_notices_a_wrong_setting() -> None:
     with jax.enable_x64(True):
         right, wrong = sac_n.Config(**SMALL), sac_n.Config(**(SMALL | {"discount": 0.98}))
         assert largest_difference(*train_both(sac_n, Reference, right, wrong, updates=1)) > 1e-6
 
 
-def test_presets_are_the_table():
+def test_presets_are_the_table() -> None:
     kinds = ("random", "medium-replay", "medium", "medium-expert", "expert", "full-replay")
     wanted = {
         "halfcheetah": (10, 10, 10, 10, 10, 10),

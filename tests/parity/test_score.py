@@ -84,13 +84,13 @@ def run_both(config, dtype, updates=20, size=100, seed=3):
     return largest_difference(config, state, reference), reference.margin
 
 
-def test_twenty_updates_agree_in_float64():
+def test_twenty_updates_agree_in_float64() -> None:
     with jax.enable_x64(True):
         difference, _ = run_both(score.Config(bc_decay_every=4), jnp.float64)
     assert difference < 1e-10
 
 
-def test_twenty_updates_agree_in_float32():
+def test_twenty_updates_agree_in_float32() -> None:
     """To 1e-5 wherever the question is well posed.
 
     An activation within rounding of ReLU's kink may fall on its other side in float32, and Adam's normalised first
@@ -121,13 +121,13 @@ def test_twenty_updates_agree_in_float32():
     ],
     ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()),
 )
-def test_every_disputed_option_agrees(options):
+def test_every_disputed_option_agrees(options) -> None:
     settings = {"hidden": (32, 24), "bc_decay_every": 3} | options
     with jax.enable_x64(True):
         assert run_both(score.Config(**settings), jnp.float64, updates=9, size=32)[0] < 1e-10
 
 
-def test_the_reference_notices_a_wrong_penalty():
+def test_the_reference_notices_a_wrong_penalty() -> None:
     """The comparison can fail: with another β on one side it does."""
     with jax.enable_x64(True):
         config = score.Config(hidden=(32, 24))
@@ -151,7 +151,7 @@ def test_the_reference_notices_a_wrong_penalty():
         assert largest_difference(config, state, reference) > 1e-9
 
 
-def test_spectral_norm_divides_by_the_largest_singular_value():
+def test_spectral_norm_divides_by_the_largest_singular_value() -> None:
     config = score.Config(spectral_norm=True, hidden=(24, 16))
     state = score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
     vector = state.power[0]
@@ -173,7 +173,7 @@ def test_spectral_norm_divides_by_the_largest_singular_value():
     assert not np.allclose(after.power, state.power)
 
 
-def test_bootstrap_mask_depends_on_the_row_alone():
+def test_bootstrap_mask_depends_on_the_row_alone() -> None:
     config = score.Config(bootstrap_keep=0.5, hidden=(8, 8))
     state = score.init(config, Shapes(3, 2), jax.random.key(0))
     rows = jnp.asarray([5, 9, 5, 1])
@@ -184,6 +184,6 @@ def test_bootstrap_mask_depends_on_the_row_alone():
     assert abs(float(many.mean()) - 0.5) < 0.02
 
 
-def test_parameter_count_is_the_papers():
+def test_parameter_count_is_the_papers() -> None:
     state = score.init(score.Config(), Shapes(17, 6), jax.random.key(0))
     assert count_parameters(state.actor, state.critics, state.target_actor, state.target_critics) == 865_814

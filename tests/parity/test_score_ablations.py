@@ -41,7 +41,7 @@ def masks_of(config, key, rows, passes=None):
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.updates = config, 0
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(MEMBERS)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -73,7 +73,7 @@ class Reference:
             [np.sqrt(statistics(p, x, masks, i, self.config.dropout)[1]) for i, p in enumerate(critics)], axis=0
         )
 
-    def update(self, s, a, r, s2, terminal, noise, masks):
+    def update(self, s, a, r, s2, terminal, noise, masks) -> None:
         c, n = self.config, len(r)
         here, there, once = masks
         if c.constraint in ("fix", "mmd"):
@@ -102,7 +102,7 @@ class Reference:
             self.improve(s, a, noise)
         self.updates += 1
 
-    def improve(self, s, a, noise):
+    def improve(self, s, a, noise) -> None:
         c, n = self.config, len(s)
         multiplier, weight = np.exp(float(self.log_multiplier)), c.bc_weight * c.bc_decay ** (self.updates // 2)
 
@@ -199,7 +199,7 @@ def apart(state, reference):
     return worst
 
 
-def test_ablations_name_functions_that_can_be_replaced():
+def test_ablations_name_functions_that_can_be_replaced() -> None:
     """A name that `score.py` does not have would change nothing, and nobody would notice."""
     choices = {field.name: field for field in dataclasses.fields(score.Config)}
     for (setting, value), ablation in ABLATIONS.items():
@@ -215,7 +215,7 @@ def test_ablations_name_functions_that_can_be_replaced():
 
 
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
-def test_updates_agree_in_float64(settings):
+def test_updates_agree_in_float64(settings) -> None:
     with jax.enable_x64(True):
         config, state, reference, s = both(settings)
         assert apart(state, reference) < 1e-8
@@ -237,27 +237,27 @@ def test_updates_agree_in_float64(settings):
     ],
     ids=str,
 )
-def test_the_comparison_can_fail(settings, other):
+def test_the_comparison_can_fail(settings, other) -> None:
     with jax.enable_x64(True):
         _, state, reference, _ = both(settings, other, updates=4)
         assert apart(state, reference) > 1e-5
 
 
-def test_the_minimum_leaves_no_penalty():
+def test_the_minimum_leaves_no_penalty() -> None:
     with jax.enable_x64(True):
         _, state, _, _ = both({"uncertainty": "min-q", "penalty": "here+next", "next_beta": 0.7})
         _, alone, _, _ = both({"uncertainty": "min-q"})
         assert difference(arrays(state.actor), arrays(alone.actor)) < 1e-12
 
 
-def test_without_cloning_the_norm_of_its_error_does_not_matter():
+def test_without_cloning_the_norm_of_its_error_does_not_matter() -> None:
     with jax.enable_x64(True):
         _, state, _, _ = both({"constraint": "none", "bc_norm": "sum"}, {"constraint": "none"})
         _, alone, _, _ = both({"constraint": "none"})
         assert difference(arrays(state.actor), arrays(alone.actor)) < 1e-12
 
 
-def test_without_cloning_is_a_weight_of_zero():
+def test_without_cloning_is_a_weight_of_zero() -> None:
     with jax.enable_x64(True):
         _, state, _, _ = both({"constraint": "none"})
         _, weightless, _, _ = both({"bc_weight": 0.0})
@@ -277,6 +277,6 @@ def test_without_cloning_is_a_weight_of_zero():
     ],
     ids=str,
 )
-def test_what_does_not_go_together_is_refused(settings):
+def test_what_does_not_go_together_is_refused(settings) -> None:
     with pytest.raises(InputError):
         make_config(score.ALGORITHM, settings)

@@ -14,7 +14,7 @@ OBSERVATIONS, ACTIONS, SIZE = 4, 2, 10
 
 
 class Reference:
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         self.config, self.updates = config, 0
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(2)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -22,7 +22,7 @@ class Reference:
         self.actor_adam = ref.Adam(self.actor, config.actor_learning_rate)
         self.critic_adams = [ref.Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal, noise):
+    def update(self, s, a, r, s2, terminal, noise) -> None:
         c = self.config
         smoothing = np.clip(c.target_noise * noise, -c.target_noise_clip, c.target_noise_clip)
         a2 = np.clip(np.tanh(perceptron(self.target_actor, s2)) + smoothing, -1, 1)
@@ -56,7 +56,7 @@ def differences(state, reference):
 @pytest.mark.parametrize(
     "options", [{}, {"actor_delay": 1, "alpha": 1.0}, {"actor_delay": 3, "discount": 0.9, "tau": 0.1}], ids=str
 )
-def test_updates_agree_in_float64(options):
+def test_updates_agree_in_float64(options) -> None:
     with jax.enable_x64(True):
         config = td3_bc.Config(hidden=(7, 6), target_noise=0.4, **options)
         state = start(td3_bc, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -73,7 +73,7 @@ def test_updates_agree_in_float64(options):
         assert difference(before, reference.actor) > 1e-4
 
 
-def test_parameters_on_halfcheetah():
+def test_parameters_on_halfcheetah() -> None:
     actor = 17 * 256 + 256 + 256 * 256 + 256 + 256 * 6 + 6
     critic = 23 * 256 + 256 + 256 * 256 + 256 + 256 + 1
     count = ref.parameter_count(td3_bc, td3_bc.Config(), Shapes(17, 6), "actor", "critics")

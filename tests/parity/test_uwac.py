@@ -71,12 +71,12 @@ def iterated(parameters, vectors):
 
 
 class Reference(BearReference):
-    def __init__(self, config, state):
+    def __init__(self, config, state) -> None:
         super().__init__(config, state.bear)
         self.power = [[np.array(v[i]) for v in state.power] for i in range(2)]
         self.target_power = [[np.array(v[i]) for v in state.target_power] for i in range(2)]
 
-    def update(self, s, a, r, s2, terminal, noise, target_masks, critic_masks, actor_masks):
+    def update(self, s, a, r, s2, terminal, noise, target_masks, critic_masks, actor_masks) -> None:
         c, n = self.config, len(r)
         self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, noise.vae, c.kl_weight), self.vae))
         self.power = [iterated(p, v) for p, v in zip(self.critics, self.power, strict=True)]
@@ -132,7 +132,7 @@ class Reference(BearReference):
     ],
     ids=str,
 )
-def test_updates_agree_in_float64(options):
+def test_updates_agree_in_float64(options) -> None:
     with jax.enable_x64(True):
         config = uwac.Config(**SMALL, **{"mmd_samples": 2, "warmup_steps": 1, "beta": 2.0} | options)
         state = start(uwac, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -167,7 +167,7 @@ def test_updates_agree_in_float64(options):
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1])
-def test_an_update_whose_passes_are_kernels(rate):
+def test_an_update_whose_passes_are_kernels(rate) -> None:
     """Without dropout it is the same update; with it, the weight is one of the same distribution."""
     options = SMALL | {"hidden": (64, 64), "mmd_samples": 2, "warmup_steps": 0, "passes": 50}
     config = uwac.Config(**options, dropout=rate)
@@ -189,7 +189,7 @@ def test_an_update_whose_passes_are_kernels(rate):
         assert difference(arrays(one.bear.actor), arrays(other.bear.actor)) < 1e-4
 
 
-def test_dropout_keeps_the_mean_and_the_rate():
+def test_dropout_keeps_the_mean_and_the_rate() -> None:
     x = jnp.ones((2, 500, 64))
     for masks, rows in (("row", 500), ("pass", 1)):
         found = np.asarray(dropout(x, jax.random.key(0), 0.1, masks))
@@ -199,7 +199,7 @@ def test_dropout_keeps_the_mean_and_the_rate():
 
 
 @pytest.mark.parametrize("masks", ["row", "pass"])
-def test_candidates_can_be_compared_with_dropout_on(masks):
+def test_candidates_can_be_compared_with_dropout_on(masks) -> None:
     """As the published code does: the first critic's mean over passes decides."""
     with jax.enable_x64(True):
         config = uwac.Config(**SMALL, acting_passes=3, dropout=0.4, dropout_masks=masks, spectral_norm=False)
@@ -221,7 +221,7 @@ def test_candidates_can_be_compared_with_dropout_on(masks):
         np.testing.assert_array_equal(uwac.act(config, policy, s), uwac.act(config, policy, s))
 
 
-def test_the_published_settings():
+def test_the_published_settings() -> None:
     config = uwac.Config()
     assert (config.beta, config.smallest_weight, config.largest_weight) == (0.5, 0.0, 1.0)
     assert (config.dropout, config.passes, config.dropout_masks, config.spectral_norm) == (0.1, 100, "row", True)

@@ -45,14 +45,14 @@ def browser():
         started.close()
 
 
-def score(*arguments):
+def score(*arguments) -> None:
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     assert not end.value.code, arguments
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory, cache):
+def report(tmp_path_factory: pytest.TempPathFactory, cache):
     """Runs of two methods, one run that diverges, one file with a name that tries, all in one page."""
     folder = tmp_path_factory.mktemp("report")
     runs, small = folder / "runs", [*SMALL, "--quiet"]
@@ -112,7 +112,7 @@ def table(page, selector):
     )
 
 
-def test_the_tables_hold_the_stored_numbers(opened, report):
+def test_the_tables_hold_the_stored_numbers(opened, report) -> None:
     page = opened(1280, "light")
     head, *rows = table(page, "table.scores")
     assert head == ["data set", "SCORE", "TD3-BC"], "a run that diverged before it was judged has no column"
@@ -133,14 +133,14 @@ def test_the_tables_hold_the_stored_numbers(opened, report):
     assert mean.splitlines()[0] == f"{np.mean(both):.1f}"
 
 
-def test_broken_runs_are_listed(opened):
+def test_broken_runs_are_listed(opened) -> None:
     page = opened(1280, "dark")
     (row,) = [row for row in table(page, "#others-table") if "diverged" in row]
     assert row[1] == "BC"
     assert "1 diverged" in page.inner_text("#counts")
 
 
-def test_markup_in_names_is_shown_and_does_nothing(opened):
+def test_markup_in_names_is_shown_and_does_nothing(opened) -> None:
     page = opened(375, "light")
     assert NASTY in page.inner_text("#summary-table")
     assert page.evaluate("document.querySelectorAll('script, img, b').length") == 0
@@ -148,7 +148,7 @@ def test_markup_in_names_is_shown_and_does_nothing(opened):
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def kept(tmp_path_factory: pytest.TempPathFactory):
     """The repository's own results: dozens of settings on six data sets, kept by a dozen experiments."""
     out = tmp_path_factory.mktemp("kept") / "page"
     score("report", Path(__file__).parents[2] / "benchmarks" / "results", "--out", out)
@@ -158,7 +158,7 @@ def kept(tmp_path_factory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
 @pytest.mark.parametrize("which", ["trained", "kept"])
-def test_it_fits_and_can_be_read(opened, kept, report, width, scheme, which):
+def test_it_fits_and_can_be_read(opened, kept, report, width, scheme, which) -> None:
     page = opened(width, scheme, kept if which == "kept" else report / "page")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.evaluate(
@@ -189,7 +189,7 @@ def test_it_fits_and_can_be_read(opened, kept, report, width, scheme, which):
         page.screenshot(path=f"{os.environ['SCORE_RL_SCREENSHOTS']}/{which}-{width}-{scheme}.png", full_page=True)
 
 
-def test_every_link_leads_to_a_file_in_the_folder(opened, report):
+def test_every_link_leads_to_a_file_in_the_folder(opened, report) -> None:
     page = opened(1280, "light")
     links = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     here = (report / "page").resolve()

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -48,7 +49,7 @@ def drawings():
 
 
 @pytest.mark.parametrize("name", list(drawings()))
-def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path, name):
+def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path: Path, name) -> None:
     before = dict(matplotlib.rcParams)
     first = drawing.save_figure(drawings()[name], tmp_path / "one", name)
     second = drawing.save_figure(drawings()[name], tmp_path / "two", name)
@@ -61,7 +62,7 @@ def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", list(drawings()))
-def test_in_a_page_names_are_text_and_ink_is_the_pages(name):
+def test_in_a_page_names_are_text_and_ink_is_the_pages(name) -> None:
     svg = inline_svg(drawings()[name], f"fig-{name}", NASTY)
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == NASTY
@@ -75,7 +76,7 @@ def test_in_a_page_names_are_text_and_ink_is_the_pages(name):
     assert not re.findall(r'(?:href|src)="(?!#)', svg)
 
 
-def test_a_name_is_drawn_as_it_is_written():
+def test_a_name_is_drawn_as_it_is_written() -> None:
     svg = inline_svg(curve_figures.learning_curves([panel(NASTY)]), "a", "t")
     texts = [
         "".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
@@ -83,7 +84,7 @@ def test_a_name_is_drawn_as_it_is_written():
     assert NASTY in texts
 
 
-def test_curves_show_the_mean_the_seeds_and_what_broke():
+def test_curves_show_the_mean_the_seeds_and_what_broke() -> None:
     figure = curve_figures.learning_curves([panel()])
     (axis,) = [axis for axis in figure.axes if axis.get_visible()]
     lines = axis.get_lines()
@@ -95,14 +96,14 @@ def test_curves_show_the_mean_the_seeds_and_what_broke():
     assert any(np.allclose(line.get_ydata(), 99.6) for line in lines)
 
 
-def test_a_single_seed_draws_no_band():
+def test_a_single_seed_draws_no_band() -> None:
     (one,) = curves(1)
     figure = curve_figures.learning_curves([Panel("t", "q", [Series("s", mean_curve([one]), [one])])])
     (band,) = figure.axes[0].collections
     assert not band.get_paths() or all(len(path.vertices) == 0 for path in band.get_paths())
 
 
-def test_colours_stay_with_their_methods():
+def test_colours_stay_with_their_methods() -> None:
     chosen = figure_style.line_styles([f"m{place}" for place in range(20)])
     assert len(set(chosen.values())) == 20
     one = curve_figures.learning_curves([panel("b")], names=["a", "b"])
@@ -110,7 +111,7 @@ def test_colours_stay_with_their_methods():
     assert line.get_color() == figure_style.line_styles(["a", "b"])["b"][0]
 
 
-def test_values_that_explode_do_not_flatten_the_others():
+def test_values_that_explode_do_not_flatten_the_others() -> None:
     steps = np.array([0, 1000])
 
     def series(label, last):
@@ -131,7 +132,7 @@ def texts(figure):
     return ["".join(node.itertext()).strip() for node in svg.iter() if node.tag.endswith("text")]
 
 
-def test_more_methods_than_colours_are_named_at_their_dots():
+def test_more_methods_than_colours_are_named_at_their_dots() -> None:
     one = Estimate(1.0, 0.0, 2.0)
     few = {f"method {place}": {"a": one, "b": one} for place in range(8)}
     assert texts(score_figures.score_bars(few)).count("method 3") == 1, "a legend"
@@ -139,7 +140,7 @@ def test_more_methods_than_colours_are_named_at_their_dots():
     assert texts(score_figures.score_bars(many)).count("method 3") == 2, "on each data set"
 
 
-def test_uneven_panels_are_recognised():
+def test_uneven_panels_are_recognised() -> None:
     def series(height):
         curve = Curve(np.array([1, 2]), np.array([0.1, height]))
         return curve_figures.Series(str(height), mean_curve([curve]), [curve])

@@ -3,6 +3,7 @@
 import re
 import sys
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -18,18 +19,18 @@ NASTY = """<script>alert(1)</script>&"'$<img src=x onerror=alert(2)>"""
 class Tags(HTMLParser):
     """Every tag of a page, its links, and the texts of its tables."""
 
-    def __init__(self, page):
+    def __init__(self, page) -> None:
         super().__init__()
         self.tags, self.links, self.ids, self.text = [], [], [], []
         self.feed(page.read_text())
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag, attrs) -> None:
         self.tags.append(tag)
         self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
         self.ids += [value for name, value in attrs if name == "id"]
         assert not [name for name, _ in attrs if name.startswith("on")], "no attribute may run anything"
 
-    def handle_data(self, data):
+    def handle_data(self, data) -> None:
         self.text.append(data)
 
 
@@ -38,7 +39,7 @@ def read(page):
     return found, re.sub(r"\s+", " ", " ".join(found.text))
 
 
-def test_a_whole_report(tmp_path):
+def test_a_whole_report(tmp_path: Path) -> None:
     for number, algorithm in enumerate(("score", "td3-bc")):
         for dataset in ("hopper", "walker2d"):
             write_experiment(
@@ -67,7 +68,7 @@ def test_a_whole_report(tmp_path):
     assert {"tables/scores.csv", "tables/scores.tex", "tables/aggregates.csv", "tables/aggregates.tex"} <= files
 
 
-def test_nothing_comes_from_elsewhere_and_nothing_runs(tmp_path):
+def test_nothing_comes_from_elsewhere_and_nothing_runs(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0]})
     page = write_report([tmp_path / "a"], tmp_path / "out")
     found, _ = read(page)
@@ -77,7 +78,7 @@ def test_nothing_comes_from_elsewhere_and_nothing_runs(tmp_path):
     assert all(link.startswith(("#", "data:,", "figures/", "tables/", "raw/")) for link in found.links)
 
 
-def test_the_same_runs_make_the_same_page(tmp_path):
+def test_the_same_runs_make_the_same_page(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
     write_report([tmp_path / "a"], tmp_path / "one")
     write_report([tmp_path / "a"], tmp_path / "two")
@@ -86,7 +87,7 @@ def test_the_same_runs_make_the_same_page(tmp_path):
             assert path.read_bytes() == (tmp_path / "two" / path.relative_to(tmp_path / "one")).read_bytes(), path.name
 
 
-def test_names_with_markup_are_text(tmp_path):
+def test_names_with_markup_are_text(tmp_path: Path) -> None:
     write_experiment(tmp_path / "<b>&\"'", scores={0: [1.0], 1: [3.0]}, dataset=NASTY, state="failed",
                      error="<i>no space</i>", states={1: "training"},
                      settings=({"beta": "<u>"}, {"beta": "&"}))  # fmt: skip
@@ -100,7 +101,7 @@ def test_names_with_markup_are_text(tmp_path):
         assert re.fullmatch(r"[A-Za-z0-9.=_-]+", path.name), "file names of a report work everywhere"
 
 
-def test_what_is_not_finished_is_listed_and_in_no_mean(tmp_path):
+def test_what_is_not_finished_is_listed_and_in_no_mean(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", state="running", scores={0: [7.0, 8.0, 9.0], 1: [7.0, 1000.0], 2: [2000.0], 3: []},
                      states={1: "training", 2: "diverged", 3: "waiting"})  # fmt: skip
     _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
@@ -114,7 +115,7 @@ def test_what_is_not_finished_is_listed_and_in_no_mean(tmp_path):
     assert "still training; last written" in text
 
 
-def test_without_any_result_it_says_so(tmp_path):
+def test_without_any_result_it_says_so(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", environment=None, dataset="logs", scores={0: [0.0, 0.0, 0.0]})
     _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
     assert "No run was judged" in text
@@ -126,7 +127,7 @@ def test_without_any_result_it_says_so(tmp_path):
     assert "No speed was stored" in text
 
 
-def test_returns_where_there_is_no_reference(tmp_path):
+def test_returns_where_there_is_no_reference(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", environment="Pendulum-v1", dataset="swings", scores={0: [-900.0, -350.5]},
                      steps=20, metric=RETURN)  # fmt: skip
     _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
@@ -135,14 +136,14 @@ def test_returns_where_there_is_no_reference(tmp_path):
     assert "Nothing to aggregate." in text
 
 
-def test_unequal_training_is_pointed_out(tmp_path):
+def test_unequal_training_is_pointed_out(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10)
     write_experiment(tmp_path / "b", scores={0: [1.0, 2.0]}, steps=20, algorithm="bc")
     _, text = read(write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "out"))
     assert "Careful, these were trained for different numbers of updates (10: SCORE; 20: BC)." in text
 
 
-def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path):
+def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0]})
     write_experiment(tmp_path / "b", scores={0: [1.0]}, dataset="replica:walker2d-medium")
     write_report([tmp_path / "a"], tmp_path / "out")
@@ -162,7 +163,7 @@ def test_a_report_replaces_an_earlier_one_and_nothing_else(tmp_path):
     assert (tmp_path / "out" / "figures").is_dir(), "a mistake must not cost the earlier report"
 
 
-def test_without_its_libraries_an_earlier_report_stays(tmp_path, monkeypatch):
+def test_without_its_libraries_an_earlier_report_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_experiment(tmp_path / "a", scores={0: [7.0, 8.0, 9.0]})
     page = write_report([tmp_path / "a"], tmp_path / "out")
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -172,13 +173,13 @@ def test_without_its_libraries_an_earlier_report_stays(tmp_path, monkeypatch):
     assert set((tmp_path / "out").rglob("*")) == before
 
 
-def test_a_report_among_the_runs_is_not_taken_for_one(tmp_path):
+def test_a_report_among_the_runs_is_not_taken_for_one(tmp_path: Path) -> None:
     write_experiment(tmp_path / "runs" / "a", scores={0: [1.0]})
     write_report([tmp_path / "runs"], tmp_path / "runs" / "page")
     assert len(gather([tmp_path / "runs"])) == 1
 
 
-def test_the_repositorys_kept_results_make_a_page(tmp_path):
+def test_the_repositorys_kept_results_make_a_page(tmp_path: Path) -> None:
     from pathlib import Path
 
     kept = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -198,7 +199,7 @@ def test_the_repositorys_kept_results_make_a_page(tmp_path):
     assert len(where) == len(set(where)), "one sentence for each set of data sets, not for each method"
 
 
-def test_a_killed_run_is_listed_as_such_and_ends_no_mean(tmp_path):
+def test_a_killed_run_is_listed_as_such_and_ends_no_mean(tmp_path: Path) -> None:
     import os
 
     write_experiment(tmp_path / "runs" / "a", scores={0: [7.0, 8.0, 9.0], 1: [7.0, 8.0, 9.0]})
@@ -212,7 +213,7 @@ def test_a_killed_run_is_listed_as_such_and_ends_no_mean(tmp_path):
     assert "9.0 ± 0.0" in text
 
 
-def test_many_methods_make_rows_and_few_make_columns(tmp_path):
+def test_many_methods_make_rows_and_few_make_columns(tmp_path: Path) -> None:
     for place in range(9):
         write_experiment(tmp_path / "runs" / str(place), scores={0: [1.0 + place], 1: [2.0]}, steps=10,
                          settings=({"beta": 0.1 * (place + 1)},))  # fmt: skip

@@ -15,7 +15,7 @@ from score_rl.report.published import (
 )
 
 
-def test_the_table_is_whole():
+def test_the_table_is_whole() -> None:
     assert len(paper_datasets()) == 15
     assert len(paper_methods()) == 10
     assert len(paper_table()) == 160
@@ -24,7 +24,7 @@ def test_the_table_is_whole():
 
 
 @pytest.mark.parametrize("method", paper_methods())
-def test_the_overall_row_is_the_mean_of_the_others(method):
+def test_the_overall_row_is_the_mean_of_the_others(method) -> None:
     """Except where the paper prints something else: its BCQ is 0.4 higher than its cells, its PBRL 0.1 lower."""
     cells = [paper_table()[dataset, method].mean for dataset in paper_datasets()]
     off = {"BCQ": 62.6 - 62.16, "PBRL": 76.6 - 76.67}.get(method, 0.0)
@@ -39,7 +39,7 @@ def test_the_overall_row_is_the_mean_of_the_others(method):
     ("d4rl:hopper-full-replay-v2", None),
     ("my_logs", None),
 ])  # fmt: skip
-def test_names_of_data_sets(name, is_called):
+def test_names_of_data_sets(name, is_called) -> None:
     assert paper_dataset(name) == is_called
 
 
@@ -50,11 +50,11 @@ def test_names_of_data_sets(name, is_called):
     ("replica:hopper-medium-replay", "replica"),
     ("hopper_medium-v2", "file"),
 ])  # fmt: skip
-def test_data_are_called_what_they_are(name, kind):
+def test_data_are_called_what_they_are(name, kind) -> None:
     assert data_kind(name) == kind
 
 
-def test_names_of_methods():
+def test_names_of_methods() -> None:
     ours = {paper_method(name) for name in algorithm_names()}
     assert ours - {None} == set(paper_methods()), "every method of the paper is one of ours"
     assert (paper_method("pbrl"), paper_method("pbrl-prior")) == ("PBRL w/o prior", "PBRL")

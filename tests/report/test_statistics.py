@@ -28,7 +28,7 @@ def matrix():
     return np.random.default_rng(0).normal(60, 25, (5, 8))
 
 
-def test_aggregates_are_what_their_names_say(matrix):
+def test_aggregates_are_what_their_names_say(matrix) -> None:
     found = aggregates({"m": matrix}, repetitions=50)["m"]
     ordered = np.sort(matrix.ravel())
     assert found["iqm"].value == pytest.approx(ordered[10:30].mean())
@@ -39,14 +39,14 @@ def test_aggregates_are_what_their_names_say(matrix):
         assert estimate.low < estimate.value < estimate.high
 
 
-def test_the_interval_of_the_mean_is_that_of_a_stratified_bootstrap(matrix):
+def test_the_interval_of_the_mean_is_that_of_a_stratified_bootstrap(matrix) -> None:
     """For the mean the bootstrap's spread is known: sqrt(sum over data sets of s²/n) / number of data sets."""
     found = aggregates({"m": matrix}, repetitions=4000)["m"]["mean"]
     spread = np.sqrt((matrix.var(0) / len(matrix)).sum()) / matrix.shape[1]
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * spread, rel=0.06)
 
 
-def test_the_seed_decides_the_interval_and_nothing_else_changes(matrix):
+def test_the_seed_decides_the_interval_and_nothing_else_changes(matrix) -> None:
     np.random.seed(12)  # noqa: NPY002
     expected = np.random.random(3)  # noqa: NPY002
     np.random.seed(12)  # noqa: NPY002
@@ -60,7 +60,7 @@ def test_the_seed_decides_the_interval_and_nothing_else_changes(matrix):
     assert both["m"] == once["m"], "who else is compared must not change an interval"
 
 
-def test_the_generator_is_restored_after_a_failure():
+def test_the_generator_is_restored_after_a_failure() -> None:
     np.random.seed(5)  # noqa: NPY002
     expected = np.random.random()  # noqa: NPY002
     np.random.seed(5)  # noqa: NPY002
@@ -69,7 +69,7 @@ def test_the_generator_is_restored_after_a_failure():
     assert np.random.random() == expected  # noqa: NPY002
 
 
-def test_profiles_are_shares_of_runs(matrix):
+def test_profiles_are_shares_of_runs(matrix) -> None:
     from rliable.library import score_distributions
 
     thresholds = np.array([0.0, 30.0, 60.0, matrix[0, 0], 200.0])
@@ -85,7 +85,7 @@ def test_profiles_are_shares_of_runs(matrix):
     assert default.share[-1] == 0
 
 
-def test_one_seed_has_no_interval(matrix):
+def test_one_seed_has_no_interval(matrix) -> None:
     found = aggregates({"m": matrix[:1]})["m"]["mean"]
     assert found.value == pytest.approx(matrix[0].mean())
     assert not found.has_interval
@@ -93,7 +93,7 @@ def test_one_seed_has_no_interval(matrix):
     assert np.isnan(profiles({"m": matrix[:1]})["m"].low).all()
 
 
-def test_students_interval(matrix):
+def test_students_interval(matrix) -> None:
     low, high = t_interval(matrix)
     expected = stats.t.interval(0.95, 4, matrix.mean(0), matrix.std(0, ddof=1) / np.sqrt(5))
     np.testing.assert_allclose((low, high), expected)
@@ -103,7 +103,7 @@ def test_students_interval(matrix):
         mean_over_seeds(np.array([]))
 
 
-def test_a_mean_curve_counts_the_same_runs_everywhere():
+def test_a_mean_curve_counts_the_same_runs_everywhere() -> None:
     long = Curve(np.array([10, 20, 30, 40]), np.array([1.0, 2.0, 3.0, 4.0]))
     short = Curve(np.array([20, 40, 60]), np.array([4.0, 8.0, 12.0]))
     mean = mean_curve([long, short])
@@ -118,7 +118,7 @@ def test_a_mean_curve_counts_the_same_runs_everywhere():
         mean_curve([])
 
 
-def test_unequal_numbers_of_seeds_are_refused_not_averaged():
+def test_unequal_numbers_of_seeds_are_refused_not_averaged() -> None:
     with pytest.raises(InputError, match=r"unequal numbers of seeds \(2 on a, 1 on b\)"):
         score_matrix("m", {"a": [1.0, 2.0], "b": [3.0]})
     with pytest.raises(InputError, match="no score on b"):
@@ -128,7 +128,7 @@ def test_unequal_numbers_of_seeds_are_refused_not_averaged():
     np.testing.assert_array_equal(score_matrix("m", {"a": [1, 2], "b": [3, 4]}), [[1, 3], [2, 4]])
 
 
-def test_what_cannot_be_compared_is_named():
+def test_what_cannot_be_compared_is_named() -> None:
     matrices, shared, notes = comparable(
         {
             "whole": {"a": [1.0, 2.0], "b": [3.0, 4.0], "c": [1.0]},
@@ -149,21 +149,21 @@ def test_what_cannot_be_compared_is_named():
     assert comparable({})[:2] == ({}, [])
 
 
-def test_an_interval_follows_from_what_is_printed():
+def test_an_interval_follows_from_what_is_printed() -> None:
     values = np.random.default_rng(0).normal(50, 10, 5)
     measured, printed = mean_over_seeds(values), printed_interval(values.mean(), values.std(), 5)
     assert (printed.low, printed.high) == pytest.approx((measured.low, measured.high))
     assert not printed_interval(50.0, 0.0, 1).has_interval
 
 
-def test_intervals_overlap_where_they_touch():
+def test_intervals_overlap_where_they_touch() -> None:
     one = Estimate(1.0, 0.0, 2.0)
     assert overlap(one, Estimate(3.0, 2.0, 4.0)) is True
     assert overlap(Estimate(3.0, 2.1, 4.0), one) is False
     assert overlap(one, Estimate(1.0, np.nan, np.nan)) is None
 
 
-def test_companies_are_compared_over_the_same_data():
+def test_companies_are_compared_over_the_same_data() -> None:
     scores = {
         "wide": {"a": [1, 2], "b": [3, 4], "c": [5, 6]},
         "too": {"a": [1, 2], "b": [3, 4], "c": [5, 6]},
@@ -183,7 +183,7 @@ def test_companies_are_compared_over_the_same_data():
     assert companies({}) == ([], [])
 
 
-def test_welch_is_scipys():
+def test_welch_is_scipys() -> None:
     mine = [102.2, 103.6, 105.0, 106.4, 109.0]
     n, std = 5, 2.8  # with n below the line
     expected = stats.ttest_ind_from_stats(

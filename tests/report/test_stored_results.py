@@ -16,7 +16,7 @@ from tests.report.folders import write_experiment
 STORED = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
-def test_stored_results_say_the_same_as_the_experiments(tmp_path):
+def test_stored_results_say_the_same_as_the_experiments(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0, 2.0, 3.25]}, settings=({"beta": 0.1}, {"beta": 0.5}))
     write_experiment(tmp_path / "b", scores={7: [4.0]}, algorithm="bc", state="failed", states={7: "training"},
                      error="why")  # fmt: skip
@@ -33,14 +33,14 @@ def test_stored_results_say_the_same_as_the_experiments(tmp_path):
     assert [g.method for g in group(after)] == [g.method for g in group(before)]
 
 
-def test_scores_in_fresh_episodes_belong_to_their_runs(tmp_path):
+def test_scores_in_fresh_episodes_belong_to_their_runs(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
     first, second = gather([tmp_path / "a"])
     store_results([first, dataclasses.replace(second, fresh_scores={100: 2.5, 10: 3.5})], tmp_path / "stored")
     assert [run.fresh_scores for run in read_stored(tmp_path / "stored")] == [{}, {100: 2.5, 10: 3.5}]
 
 
-def test_a_folder_of_several_experiments_keeps_them_apart_when_it_is_stored_again(tmp_path):
+def test_a_folder_of_several_experiments_keeps_them_apart_when_it_is_stored_again(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0]}, steps=10)
     write_experiment(tmp_path / "b", scores={1: [2.0, 3.0]}, steps=20)
     store_results(gather([tmp_path / "a", tmp_path / "b"]), tmp_path / "once")
@@ -50,7 +50,7 @@ def test_a_folder_of_several_experiments_keeps_them_apart_when_it_is_stored_agai
         assert (tmp_path / "once" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
-def test_runs_that_choose_settings_are_averaged_with_no_result(tmp_path):
+def test_runs_that_choose_settings_are_averaged_with_no_result(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0], 1: [3.0]}, steps=10)
     reported, other = gather([tmp_path / "a"])
     choosing = dataclasses.replace(other, request={**other.request, "chooses_settings": True})
@@ -62,7 +62,7 @@ def test_runs_that_choose_settings_are_averaged_with_no_result(tmp_path):
 
 
 @pytest.mark.parametrize("folder", sorted(STORED.rglob("curves.csv")), ids=lambda path: str(path.parent.name))
-def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(folder):
+def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(folder) -> None:
     if not (folder.parent / "summary.json").exists():
         assert folder.parents[1].name == "independent", "d3rlpy's, which are no runs of this package"
         return
@@ -88,14 +88,14 @@ def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(f
         (json.dumps({"format": 2, "experiments": [], "runs": [{"experiment": 0}]}), "is not a stored result"),
     ],
 )
-def test_what_is_no_stored_result_is_refused(tmp_path, summary, message):
+def test_what_is_no_stored_result_is_refused(tmp_path: Path, summary, message) -> None:
     (tmp_path / "summary.json").write_text(summary)
     (tmp_path / "curves.csv").write_text("run,step,name,value\n")
     with pytest.raises(InputError, match=message):
         gather([tmp_path])
 
 
-def test_one_run_that_several_folders_hold_is_one_run(tmp_path):
+def test_one_run_that_several_folders_hold_is_one_run(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
     runs = gather([tmp_path / "a"])
     store_results(runs, tmp_path / "stored" / "x" / "runs")

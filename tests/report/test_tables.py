@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ HOPPER, WALKER = "replica:hopper-medium", "replica:walker2d-medium"
 
 
 @pytest.fixture
-def groups(tmp_path):
+def groups(tmp_path: Path):
     write_experiment(tmp_path / "a", scores={0: [1.0, 90.0], 1: [2.0, 80.0], 2: [3.0]}, steps=20,
                      states={2: "diverged"})  # fmt: skip
     write_experiment(tmp_path / "b", scores={0: [50.0, 60.04], 1: [4.0, 60.0]}, steps=20, dataset=WALKER)
@@ -25,7 +26,7 @@ def groups(tmp_path):
     return group(gather([tmp_path]))
 
 
-def test_cells_are_means_over_what_finished(groups):
+def test_cells_are_means_over_what_finished(groups) -> None:
     table = score_table(groups)
     cell = table.cells[HOPPER, "SCORE"]
     assert (cell.mean, cell.std, cell.seeds, cell.asked, cell.whole) == (85.0, 5.0, 2, 3, False)
@@ -36,12 +37,12 @@ def test_cells_are_means_over_what_finished(groups):
     assert (WALKER, "TD3-BC") not in table.cells, "a run that still trains has no result"
 
 
-def test_the_best_is_the_highest_mean_of_its_row(groups):
+def test_the_best_is_the_highest_mean_of_its_row(groups) -> None:
     table = score_table(groups)
     assert [key for key, cell in table.cells.items() if cell.best] == [(HOPPER, "TD3-BC")]
 
 
-def test_overall_is_only_for_those_that_have_all(groups):
+def test_overall_is_only_for_those_that_have_all(groups) -> None:
     table = score_table(groups)
     assert list(table.overall) == ["SCORE"]
     assert table.overall["SCORE"].mean == pytest.approx((85.0 + 60.02) / 2)
@@ -49,7 +50,7 @@ def test_overall_is_only_for_those_that_have_all(groups):
     assert not table.overall["SCORE"].whole
 
 
-def test_the_papers_figures_stand_apart(groups):
+def test_the_papers_figures_stand_apart(groups) -> None:
     table = score_table(groups)
     assert table.paper[HOPPER, "SCORE"] == (99.6, 2.8)
     assert table.paper[WALKER, "TD3-BC"] == (81.3, 3.0)
@@ -57,7 +58,7 @@ def test_the_papers_figures_stand_apart(groups):
     assert score_table(groups, RETURN).paper == {}
 
 
-def test_all_fifteen_have_the_papers_overall(tmp_path):
+def test_all_fifteen_have_the_papers_overall(tmp_path: Path) -> None:
     from score_rl.report.published import paper_datasets
 
     for dataset in reversed(paper_datasets()):
@@ -67,7 +68,7 @@ def test_all_fifteen_have_the_papers_overall(tmp_path):
     assert [name.removeprefix("replica:") for name in table.datasets] == paper_datasets(), "in the paper's order"
 
 
-def test_csv_has_full_precision_and_every_gap(groups):
+def test_csv_has_full_precision_and_every_gap(groups) -> None:
     rows = list(csv.DictReader(to_csv(score_table(groups)).splitlines()))
     by_key = {(row["dataset"], row["method"]): row for row in rows}
     assert float(by_key[WALKER, "SCORE"]["mean"]) == np.mean([60.04, 60.0])
@@ -84,7 +85,7 @@ def test_csv_has_full_precision_and_every_gap(groups):
     assert by_key["overall", "SCORE"]["mean"]
 
 
-def test_latex_prints_names_as_they_are_written(tmp_path):
+def test_latex_prints_names_as_they_are_written(tmp_path: Path) -> None:
     nasty = "a_b&c%d$e#f{g}~h^i\\<j>"
     write_experiment(tmp_path / "a", scores={0: [1.5]}, steps=10, dataset=nasty)
     latex = to_latex(score_table(group(gather([tmp_path]))))
@@ -96,13 +97,13 @@ def test_latex_prints_names_as_they_are_written(tmp_path):
     assert escape_latex("50 ± 2") == r"50 $\pm$ 2"
 
 
-def test_rows_under_the_papers_names_say_what_their_data_are(groups):
+def test_rows_under_the_papers_names_say_what_their_data_are(groups) -> None:
     under = [dataclasses.replace(each, dataset=each.dataset.removeprefix("replica:")) for each in groups]
     assert "hopper-medium (replica) &" in to_latex(score_table(under))
     assert "replica:hopper-medium &" in to_latex(score_table(groups))
 
 
-def test_latex_marks_the_best_and_what_is_not_whole(groups):
+def test_latex_marks_the_best_and_what_is_not_whole(groups) -> None:
     latex = to_latex(score_table(groups))
     assert r"$\mathbf{95.0}$" in latex  # one seed
     assert r"$85.0 \pm 5.0$ (2 of 3 seeds)" in latex
@@ -111,7 +112,7 @@ def test_latex_marks_the_best_and_what_is_not_whole(groups):
     assert len({line.count(" & ") for line in lines}) == 1, "every row has as many columns"
 
 
-def test_returns_are_tabled_without_the_paper(tmp_path):
+def test_returns_are_tabled_without_the_paper(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [-300.0]}, steps=10, dataset="swings", environment="Pendulum-v1",
                      metric=RETURN)  # fmt: skip
     groups = group(gather([tmp_path]))
@@ -119,7 +120,7 @@ def test_returns_are_tabled_without_the_paper(tmp_path):
     assert not score_table(groups, SCORE).cells
 
 
-def test_settings_that_the_paper_did_not_run_have_no_figure_of_it(tmp_path):
+def test_settings_that_the_paper_did_not_run_have_no_figure_of_it(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0, 90.0]}, steps=20, algorithm="td3-bc",
                      settings=[{"alpha": 1.0}, {"alpha": 2.5}, {"alpha": 4.0}])  # fmt: skip
     table = score_table(group(gather([tmp_path])))
@@ -127,7 +128,7 @@ def test_settings_that_the_paper_did_not_run_have_no_figure_of_it(tmp_path):
     assert list(table.paper) == [(HOPPER, "TD3-BC (alpha=2.5)")]
 
 
-def test_the_papers_figure_is_not_repeated_for_every_folder(tmp_path):
+def test_the_papers_figure_is_not_repeated_for_every_folder(tmp_path: Path) -> None:
     for folder in "abc":
         write_experiment(tmp_path / folder, scores={0: [1.0, 90.0]}, steps=20)
     table = score_table(group(gather([tmp_path])))

@@ -1,6 +1,7 @@
 """Where policies act: beside training on the CPU, or on the training device while training waits."""
 
 import os
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -38,15 +39,15 @@ def program(algorithm: str, **settings) -> FleetProgram:
         ("score", {"constraint": ("mmd",)}, True),
     ],
 )
-def test_what_an_action_costs(algorithm, settings, costly):
+def test_what_an_action_costs(algorithm, settings, costly) -> None:
     needed = operations_per_action(program(algorithm, **settings))
     assert needed > 1e5  # 17 x 256 + 256 x 256 + 256 x 6, each a product and a sum
     assert (needed > COSTLY) == costly
 
 
-def test_an_actor_that_training_waits_for_judges_the_same(tmp_path, monkeypatch):
+def test_an_actor_that_training_waits_for_judges_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Waiting(FleetActor):
-        def __init__(self, *arguments):
+        def __init__(self, *arguments) -> None:
             super().__init__(*arguments)
             self.training_waits = True
 
@@ -68,7 +69,7 @@ CANDIDATES = {"bcq", "bear", "uwac"}  # draw some and pick one
 
 
 @pytest.mark.parametrize("algorithm", sorted(set(algorithm_names()) - CANDIDATES))
-def test_written_down_a_policy_acts_the_same(algorithm):
+def test_written_down_a_policy_acts_the_same(algorithm) -> None:
     fleet = program(algorithm)
     policies = jax.device_get(fleet.policies(fleet.init()))
     stacked = jax.device_get((fleet.inputs.config, fleet.inputs.treatment, policies))
@@ -82,17 +83,17 @@ def test_written_down_a_policy_acts_the_same(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", sorted(CANDIDATES))
-def test_candidates_cannot_be_written_down(algorithm):
+def test_candidates_cannot_be_written_down(algorithm) -> None:
     with pytest.raises(NotPortable):
         write_down_fleet(program(algorithm))
 
 
-def test_judging_in_processes_is_judging(tmp_path, monkeypatch):
+def test_judging_in_processes_is_judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
     real = processes._Process
 
     class Watched(real):
-        def __init__(self, niceness):
+        def __init__(self, niceness) -> None:
             super().__init__(niceness)
             started.append(self.pid)
 
@@ -115,7 +116,9 @@ def test_judging_in_processes_is_judging(tmp_path, monkeypatch):
             os.kill(pid, 0)
 
 
-def test_a_user_is_told_why_threads_judge(tmp_path, monkeypatch, capfd):
+def test_a_user_is_told_why_threads_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(processes, "worth_it", lambda *about: True)
     score_rl.train(
         "replica:hopper-medium", algorithm="bear", steps=4, eval_every=4, log_every=4, eval_episodes=1,

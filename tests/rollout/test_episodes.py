@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Never
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def act_of(group):
     return lambda observations: np.tanh(observations @ weights).astype(np.float32)
 
 
-def test_groups_change_nothing(monkeypatch):
+def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     together = judge("hopper", act_of(slice(None)), generators())
     monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
     for threads in (1, 2, 3):
@@ -36,7 +37,7 @@ def test_groups_change_nothing(monkeypatch):
     ("policies", "episodes", "cores", "number"),
     [(1, 10, 16, 1), (15, 10, 16, 3), (15, 10, 2, 2), (75, 10, 16, 16), (75, 10, 4, 4), (3, 100, 16, 3)],
 )
-def test_groups_cover_every_policy_once_and_are_even(policies, episodes, cores, number):
+def test_groups_cover_every_policy_once_and_are_even(policies, episodes, cores, number) -> None:
     groups = policy_groups(policies, episodes, cores)
     sizes = [group.stop - group.start for group in groups]
     assert len(groups) == number
@@ -44,7 +45,7 @@ def test_groups_cover_every_policy_once_and_are_even(policies, episodes, cores, 
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_threads_of_all_groups_together_are_the_cores(monkeypatch):
+def test_threads_of_all_groups_together_are_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
     seen = []
     real = rollouts.make_environment
@@ -58,14 +59,14 @@ def test_threads_of_all_groups_together_are_the_cores(monkeypatch):
     assert sorted(seen) == [2, 3, 3]
 
 
-def test_a_failing_group_ends_the_others(monkeypatch):
+def test_a_failing_group_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
 
     def broken(group):
         if group.start == 0:  # not the first: what is told must be the cause all the same
             return act_of(group)
 
-        def fail(observations):
+        def fail(observations) -> Never:
             raise RuntimeError("the policy is broken")
 
         return fail
@@ -78,7 +79,7 @@ def test_a_failing_group_ends_the_others(monkeypatch):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("episodes")]
 
 
-def test_stopping_reaches_every_group(monkeypatch):
+def test_stopping_reaches_every_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
     asked = iter(range(10))
     with pytest.raises(InterruptedError):

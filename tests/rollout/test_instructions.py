@@ -44,16 +44,16 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("number", range(len(FUNCTIONS)))
-def test_functions(number):
+def test_functions(number) -> None:
     assert check(FUNCTIONS[number])
 
 
-def test_every_operation_is_tried():
+def test_every_operation_is_tried() -> None:
     used = set().union(*(check(function) for function in FUNCTIONS))
     assert used == set(OPERATIONS)
 
 
-def test_what_depends_on_the_policy_alone_is_done_once(monkeypatch):
+def test_what_depends_on_the_policy_alone_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     written = write_down(lambda n, x: x @ jnp.tanh(n[0]), [W], X)
     calls = []
     monkeypatch.setitem(OPERATIONS, "tanh", lambda x: (calls.append(1), np.tanh(x))[1])
@@ -63,7 +63,7 @@ def test_what_depends_on_the_policy_alone_is_done_once(monkeypatch):
     assert len(calls) == 1
 
 
-def test_nothing_is_carried_from_one_step_to_the_next():
+def test_nothing_is_carried_from_one_step_to_the_next() -> None:
     act = write_down(lambda n, x: jnp.maximum(x, 0) + n[0][:1, :4], [W], X).policy([W])
     first = act(X).copy()
     act(-X)
@@ -81,6 +81,6 @@ def test_nothing_is_carried_from_one_step_to_the_next():
         lambda n, x: x * jax.random.uniform(jax.random.key(x[0, 0].astype(jnp.int32))),
     ],
 )
-def test_what_cannot_be_written_down_is_refused(act):
+def test_what_cannot_be_written_down_is_refused(act) -> None:
     with pytest.raises(NotPortable):
         write_down(act, [W], X)

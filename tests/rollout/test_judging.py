@@ -12,7 +12,7 @@ SMALL = {"hidden": (32, 32), "batch_size": 32}
 
 
 @pytest.fixture(scope="module", params=["score", "bear"])
-def experiment(request, tmp_path_factory):
+def experiment(request, tmp_path_factory: pytest.TempPathFactory):
     """BEAR's policies pick from candidates: they cannot be written down for a process."""
     smaller = {"vae_hidden": (32, 32)} if request.param == "bear" else {}
     return score_rl.train(
@@ -22,7 +22,7 @@ def experiment(request, tmp_path_factory):
     )  # fmt: skip
 
 
-def test_by_processes_as_one_by_one(experiment, monkeypatch):
+def test_by_processes_as_one_by_one(experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = {run.id: run.evaluate(2) for run in experiment}
     monkeypatch.setattr(judging, "worth_it", lambda *about: True)
     asked = []
@@ -40,6 +40,6 @@ def test_by_processes_as_one_by_one(experiment, monkeypatch):
     assert not np.array_equal(again[1].returns, alone[experiment[3].id].returns)
 
 
-def test_what_cannot_be_judged_is_said_at_once(experiment):
+def test_what_cannot_be_judged_is_said_at_once(experiment) -> None:
     with pytest.raises(InputError, match="must be 1 or more"):
         experiment.evaluate_runs(0)

@@ -39,7 +39,7 @@ def judges():
     judges.close()
 
 
-def ended(pid):
+def ended(pid) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -47,7 +47,7 @@ def ended(pid):
     return False
 
 
-def test_they_answer_what_one_process_finds(judges):
+def test_they_answer_what_one_process_finds(judges) -> None:
     answers = judges.ask(questions())
     for number, answer in enumerate(answers):
         alone = judge(
@@ -63,7 +63,7 @@ def test_they_answer_what_one_process_finds(judges):
         np.testing.assert_array_equal(answer.returns, other.returns)
 
 
-def test_closing_ends_them(judges):
+def test_closing_ends_them(judges) -> None:
     judges.ask(questions())
     numbers = judges.pids
     assert numbers
@@ -71,7 +71,7 @@ def test_closing_ends_them(judges):
     assert all(map(ended, numbers))
 
 
-def test_stopping_ends_them_in_the_middle(judges):
+def test_stopping_ends_them_in_the_middle(judges) -> None:
     judges.ask(questions())  # started and compiled
     numbers, began = judges.pids, time.monotonic()
     many = [question._replace(seeds=question.seeds * 200) for question in questions()]
@@ -81,7 +81,7 @@ def test_stopping_ends_them_in_the_middle(judges):
     assert all(map(ended, numbers))
 
 
-def test_one_that_is_killed_is_told(judges, monkeypatch):
+def test_one_that_is_killed_is_told(judges, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "available_cores", lambda: 1)
     judges.ask(questions()[:1])
     os.kill(judges.pids[0], signal.SIGKILL)
@@ -89,12 +89,12 @@ def test_one_that_is_killed_is_told(judges, monkeypatch):
         judges.ask(questions())
 
 
-def test_what_goes_wrong_there_is_told_here(judges):
+def test_what_goes_wrong_there_is_told_here(judges) -> None:
     with pytest.raises(RuntimeError, match="a judging process failed"):
         judges.ask(questions("walker2d"))  # 17 observations for a policy of 11
 
 
-def test_beside_an_accelerator_they_give_way(monkeypatch):
+def test_beside_an_accelerator_they_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "available_cores", lambda: 3)
     judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl", beside=True)
     try:
@@ -105,7 +105,7 @@ def test_beside_an_accelerator_they_give_way(monkeypatch):
         judges.close()
 
 
-def test_several_may_ask_at_once(judges):
+def test_several_may_ask_at_once(judges) -> None:
     expected = judges.ask(questions())
     with ThreadPoolExecutor(3) as pool:
         for answers in pool.map(lambda _: judges.ask(questions()), range(3)):
@@ -113,7 +113,7 @@ def test_several_may_ask_at_once(judges):
                 np.testing.assert_array_equal(answer.returns, other.returns)
 
 
-def test_they_do_not_outlive_who_asks():
+def test_they_do_not_outlive_who_asks() -> None:
     script = textwrap.dedent("""
         import sys, time
         import numpy as np
@@ -151,6 +151,8 @@ def test_they_do_not_outlive_who_asks():
         (16, "Hopper-v5", 15, 10, False),  # may be this process's own
     ],
 )
-def test_when_they_are_worth_it(cores, environment, policies, episodes, answer, monkeypatch):
+def test_when_they_are_worth_it(
+    cores, environment, policies, episodes, answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(processes, "available_cores", lambda: cores)
     assert processes.worth_it([environment], policies, episodes) is answer

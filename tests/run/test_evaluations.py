@@ -17,7 +17,7 @@ class Actor:
     can_judge = True
     judgements_at_once = 1
 
-    def __init__(self, error: Exception | None = None):
+    def __init__(self, error: Exception | None = None) -> None:
         self.allowed, self.asked, self.cancelled, self.closed = threading.Semaphore(0), [], False, False
         self.error = error
 
@@ -29,20 +29,20 @@ class Actor:
             raise self.error
         return [Row(run, step, "evaluation/return", float(policies)) for run in sorted(alive)]
 
-    def cancel(self):
+    def cancel(self) -> None:
         self.cancelled = True
 
-    def close(self):
+    def close(self) -> None:
         self.closed = True
 
 
 class Progress:
     seconds = 0.0
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.shown = []
 
-    def show(self, facts):
+    def show(self, facts) -> None:
         self.shown.append(facts)
 
 
@@ -60,7 +60,7 @@ def queue_of(context, actor):
     return EvaluationQueue(actor, context, Progress())
 
 
-def test_results_are_stored_in_order_and_none_is_lost(context):
+def test_results_are_stored_in_order_and_none_is_lost(context) -> None:
     actor = Actor()
     with queue_of(context, actor) as queue:
         queue.submit(5, 1.0, ["a", "b"])
@@ -79,7 +79,7 @@ def test_results_are_stored_in_order_and_none_is_lost(context):
     assert (actor.cancelled, actor.closed) == (False, True)
 
 
-def test_training_waits_where_too_many_are_under_way(context):
+def test_training_waits_where_too_many_are_under_way(context) -> None:
     actor = Actor()
     with queue_of(context, actor) as queue:
         for number in range(MOST_WAITING):
@@ -92,11 +92,11 @@ def test_training_waits_where_too_many_are_under_way(context):
     assert [row.step for row in context.metrics.rows] == list(range(MOST_WAITING + 1))
 
 
-def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context):
+def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context) -> None:
     actor = Actor(TimeoutError("the simulator hangs"))
     actor.allowed.release()
 
-    def evaluate():
+    def evaluate() -> None:
         with queue_of(context, actor) as queue:
             queue.submit(5, 1.0, ["a"])
             queue.submit(10, 1.0, ["a"])
@@ -109,7 +109,7 @@ def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context):
     assert context.metrics.rows == []
 
 
-def test_nothing_is_submitted_where_nothing_can_be_evaluated(context):
+def test_nothing_is_submitted_where_nothing_can_be_evaluated(context) -> None:
     actor = Actor()
     actor.can_judge = False
     with queue_of(context, actor) as queue:
@@ -121,7 +121,9 @@ def test_nothing_is_submitted_where_nothing_can_be_evaluated(context):
     ("passed", "waited", "advised"),
     [(100.0, 30.0, True), (100.0, 10.0, False), (30.0, 29.0, False)],
 )
-def test_a_user_is_told_once_that_training_waits(context, monkeypatch, passed, waited, advised):
+def test_a_user_is_told_once_that_training_waits(
+    context, monkeypatch: pytest.MonkeyPatch, passed, waited, advised
+) -> None:
     """By a clock of this test's own: it does not matter how busy the machine is."""
     now = iter([0.0, waited, waited, waited])
     monkeypatch.setattr(evaluations, "time", types.SimpleNamespace(monotonic=lambda: next(now)))

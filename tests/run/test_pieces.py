@@ -1,5 +1,7 @@
 """A slow method's window is done in pieces: progress is seen, a stop is heard, and nothing that is measured changes."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +25,7 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def test_counts_products_and_numbers_and_repeats_loops():
+def test_counts_products_and_numbers_and_repeats_loops() -> None:
     def step(carry, row):
         return jnp.tanh(carry @ carry) + row[None], None
 
@@ -44,7 +46,7 @@ def fleet(**settings):
     return program.FleetProgram(expand_runs(spec, get_algorithm("score"), [recording()]))
 
 
-def test_more_work_smaller_pieces(monkeypatch):
+def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fleet().updates_per_call(30) == 30, "little work is done in one go"
     work = fleet().operations(30)
     for parts, expected in ((1.01, 10), (2.9, 10), (3.1, 6), (20, 2), (1000, 2)):  # SCORE's cycle is 2
@@ -57,7 +59,7 @@ def test_more_work_smaller_pieces(monkeypatch):
 
 
 @pytest.fixture
-def whole(tmp_path):
+def whole(tmp_path: Path):
     return score_rl.train("replica:hopper-medium", out=tmp_path / "whole", **OPTIONS)
 
 
@@ -69,7 +71,7 @@ def states(experiment):
     return load_checkpoint(checkpoints(experiment.folder.fleet(0))[0])[1]
 
 
-def assert_same(one, other):
+def assert_same(one, other) -> None:
     """But for roundings: programs of different lengths are compiled differently."""
     trained = [[row for row in table(e) if row.name.startswith("train/")] for e in (one, other)]
     assert [row[:3] for row in trained[0]] == [row[:3] for row in trained[1]]
@@ -80,11 +82,11 @@ def assert_same(one, other):
         np.testing.assert_allclose(first[name], second[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def in_pieces_of(monkeypatch, updates):
+def in_pieces_of(monkeypatch: pytest.MonkeyPatch, updates) -> None:
     monkeypatch.setattr(program.FleetProgram, "updates_per_call", lambda self, window: updates)
 
 
-def test_pieces_change_nothing(whole, tmp_path, monkeypatch):
+def test_pieces_change_nothing(whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = []
     advance = TrainingProgress.advance
     monkeypatch.setattr(TrainingProgress, "advance", lambda self, done: (shown.append(done), advance(self, done)))
@@ -94,13 +96,15 @@ def test_pieces_change_nothing(whole, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("at", "afterwards"), [(20, 10), (20, 30), (40, 10), (40, 4)])
-def test_a_stop_within_a_window_loses_nothing(whole, tmp_path, monkeypatch, at, afterwards):
+def test_a_stop_within_a_window_loses_nothing(
+    whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at, afterwards
+) -> None:
     """Gone on with in the same pieces, and in others, as another machine may."""
     in_pieces_of(monkeypatch, 10)
     undisturbed = score_rl.train("replica:hopper-medium", out=tmp_path / "pieces", **OPTIONS)
     wait = FleetTrainer._wait_for
 
-    def stopping(self, started, workers):
+    def stopping(self, started, workers) -> None:
         wait(self, started, workers)
         self.context.stop.asked |= started.call.end == at
 

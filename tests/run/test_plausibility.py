@@ -20,7 +20,7 @@ def possible(dataset, name="score", **settings):
     return value_range(Run("one", algorithm, dataset, 0, config), treatment)
 
 
-def test_the_range_is_that_of_the_scaled_rewards(make_recording):
+def test_the_range_is_that_of_the_scaled_rewards(make_recording) -> None:
     dataset = make_recording()
     scaled = possible(dataset)  # SCORE's rewards are between 0 and 1
     assert (scaled.least, scaled.most) == (pytest.approx(0.0, abs=1e-4), pytest.approx(100.0, rel=1e-5))
@@ -29,12 +29,12 @@ def test_the_range_is_that_of_the_scaled_rewards(make_recording):
     assert raw.most == pytest.approx(10 * dataset.rewards.max(), rel=1e-5)
 
 
-def test_what_is_not_discounted_has_no_range(make_recording):
+def test_what_is_not_discounted_has_no_range(make_recording) -> None:
     assert possible(make_recording(), "bc") is None
     assert possible(make_recording(), discount=1.0) is None
 
 
-def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording):
+def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording) -> None:
     """An episode may end at once."""
     dataset = make_recording()
     shifted = type(dataset)(**(vars(dataset) | {"rewards": dataset.rewards + 100}))
@@ -44,12 +44,12 @@ def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording):
 @pytest.mark.parametrize(
     ("q", "words"), [(144.0, "100 at most"), (-443.0, "0 at least"), (129.0, None), (60.0, None), (-150.0, None)]
 )
-def test_what_is_warned_of(q, words):
+def test_what_is_warned_of(q, words) -> None:
     warning = ValueRange(0.0, 100.0, 200.0).warning(q)
     assert (warning is None) == (words is None)
     assert words is None or words in warning
 
 
-def test_an_entropy_bonus_is_allowed_for():
+def test_an_entropy_bonus_is_allowed_for() -> None:
     assert ValueRange(0.0, 100.0, 200.0).warning(300.0) is not None
     assert ValueRange(0.0, 100.0, 200.0).warning(300.0, temperature=1.0) is None

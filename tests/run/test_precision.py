@@ -1,5 +1,6 @@
 """Training in bfloat16, as an experiment asks for it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -24,7 +25,7 @@ def train(out, **options):
     )  # fmt: skip
 
 
-def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path):
+def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path: Path) -> None:
     low, plain = train(tmp_path / "low", precision="bfloat16"), train(tmp_path / "plain")
     assert (low.spec.precision, plain.spec.precision) == ("bfloat16", "float32")
     values = [e.run.metrics.last("train/critic_loss") for e in (low, plain)]
@@ -33,7 +34,7 @@ def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path):
 
 
 @pytest.mark.parametrize("units", BFLOAT16_UNITS)
-def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, monkeypatch):
+def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, monkeypatch: pytest.MonkeyPatch) -> None:
     assert choose_precision(get_algorithm("score"), "auto") == "float32"
     monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: units)
     chosen = {name: choose_precision(get_algorithm(name), "auto") for name in ("score", "cql", "morel", "rebrac")}
@@ -42,7 +43,7 @@ def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, mon
 
 
 @pytest.mark.parametrize("capability", ["9.0", "7.5"])
-def test_a_gpu_is_trained_in_bfloat16_where_it_has_kernels(capability, monkeypatch):
+def test_a_gpu_is_trained_in_bfloat16_where_it_has_kernels(capability, monkeypatch: pytest.MonkeyPatch) -> None:
     device = SimpleNamespace(platform="gpu", compute_capability=capability)
     monkeypatch.setattr("jax.local_devices", lambda: [device])
     monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: None)
@@ -52,7 +53,7 @@ def test_a_gpu_is_trained_in_bfloat16_where_it_has_kernels(capability, monkeypat
     assert choose_precision(get_algorithm("morel"), "auto") == "float32"
 
 
-def test_what_cannot_be_is_refused(tmp_path):
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="MOReL cannot be trained in bfloat16"):
         score_rl.train("replica:hopper-medium", algorithm="morel", precision="bfloat16", out=tmp_path / "x")
     with pytest.raises(InputError, match="`precision` is 'float16'"):

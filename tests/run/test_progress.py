@@ -2,13 +2,14 @@
 
 import io
 
+import pytest
 from rich.console import Console
 
 from score_rl.run import progress
 from score_rl.run.messages import Announcer
 
 
-def test_a_line_says_where_an_epoch_stands(monkeypatch):
+def test_a_line_says_where_an_epoch_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
     told = io.StringIO()
     with progress.TrainingProgress(

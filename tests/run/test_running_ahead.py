@@ -1,5 +1,7 @@
 """On an accelerator the next window is begun before the last one is known to be done. Nothing else changes."""
 
+from pathlib import Path
+
 import pytest
 
 import score_rl
@@ -17,23 +19,23 @@ def measured(experiment):
 
 
 @pytest.fixture
-def undisturbed(tmp_path):
+def undisturbed(tmp_path: Path):
     return measured(score_rl.train("replica:hopper-medium", out=tmp_path / "undisturbed", **OPTIONS))
 
 
 @pytest.fixture
-def ahead(monkeypatch):
+def ahead(monkeypatch: pytest.MonkeyPatch):
     """As on an accelerator. The windows that were begun, and those that were dealt with, in their order."""
     order = []
     make, deal_with = FleetTrainer.__init__, FleetTrainer._deal_with
 
-    def watched(self, *arguments):
+    def watched(self, *arguments) -> None:
         make(self, *arguments)
         self.starts_ahead = True
         real = self.program.advance
         self.program.advance = lambda state, step, length: (order.append(("begun", step)), real(state, step, length))[1]
 
-    def dealt(self, started, workers):
+    def dealt(self, started, workers) -> None:
         order.append(("dealt", started.call.end))
         deal_with(self, started, workers)
 
@@ -42,7 +44,7 @@ def ahead(monkeypatch):
     return order
 
 
-def test_the_same_is_measured(undisturbed, ahead, tmp_path):
+def test_the_same_is_measured(undisturbed, ahead, tmp_path: Path) -> None:
     experiment = score_rl.train("replica:hopper-medium", out=tmp_path / "out", **OPTIONS)
     assert measured(experiment) == undisturbed
     # The first window is the trial; then the next is begun before one is dealt with.
@@ -51,10 +53,12 @@ def test_the_same_is_measured(undisturbed, ahead, tmp_path):
 
 
 @pytest.mark.parametrize("at", [10, 30, 40])
-def test_stopped_in_between_and_gone_on_with(undisturbed, ahead, tmp_path, monkeypatch, at):
+def test_stopped_in_between_and_gone_on_with(
+    undisturbed, ahead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at
+) -> None:
     deal_with = FleetTrainer._deal_with
 
-    def stopping(self, started, workers):
+    def stopping(self, started, workers) -> None:
         deal_with(self, started, workers)
         if started.call.end == at:
             self.context.stop.asked = True

@@ -26,7 +26,7 @@ def schedules(draw):
 
 
 @given(schedules())
-def test_every_update_is_in_one_call(drawn):
+def test_every_update_is_in_one_call(drawn) -> None:
     cycle, schedule = drawn
     calls = list(schedule.calls(0))
     assert [update for call in calls for update in range(call.first, call.end)] == list(range(schedule.steps))
@@ -36,7 +36,7 @@ def test_every_update_is_in_one_call(drawn):
 
 
 @given(schedules())
-def test_windows_end_at_every_multiple_and_evaluations_with_them(drawn):
+def test_windows_end_at_every_multiple_and_evaluations_with_them(drawn) -> None:
     _, schedule = drawn
     calls = list(schedule.calls(0))
     rows = [call.end for call in calls if call.ends_window]
@@ -48,7 +48,7 @@ def test_windows_end_at_every_multiple_and_evaluations_with_them(drawn):
 
 
 @given(schedules(), st.data())
-def test_a_stop_anywhere_and_other_calls_afterwards_change_nothing_that_is_due(drawn, data):
+def test_a_stop_anywhere_and_other_calls_afterwards_change_nothing_that_is_due(drawn, data) -> None:
     """Another machine may take a window in other calls."""
     cycle, schedule = drawn
     undisturbed = list(schedule.calls(0))
@@ -69,7 +69,7 @@ def test_a_stop_anywhere_and_other_calls_afterwards_change_nothing_that_is_due(d
 
 
 @given(schedules(), st.integers(1, 5))
-def test_more_steps_keep_the_calls_that_there_were(drawn, more):
+def test_more_steps_keep_the_calls_that_there_were(drawn, more) -> None:
     """But for the last policy, which is evaluated where training ended first."""
     _, schedule = drawn
     longer = dataclasses.replace(schedule, steps=schedule.steps + more * schedule.log_every)
@@ -78,14 +78,14 @@ def test_more_steps_keep_the_calls_that_there_were(drawn, more):
     assert list(longer.calls(schedule.steps)) == long[len(short) :]
 
 
-def test_a_finished_training_has_no_calls_left():
+def test_a_finished_training_has_no_calls_left() -> None:
     schedule = Schedule(steps=60, log_every=30, eval_every=30, updates_per_call=10)
     assert list(schedule.calls(60)) == []
     assert [schedule.evaluates_at(step) for step in (0, 15, 30, 60)] == [False, False, True, True]
     assert not Schedule(50, 10, 20, 10).evaluates_at(50), "the end of this length alone: not where training goes on"
 
 
-def test_the_rest_of_a_window_that_was_cut_elsewhere_is_taken_in_equal_calls():
+def test_the_rest_of_a_window_that_was_cut_elsewhere_is_taken_in_equal_calls() -> None:
     schedule = Schedule(steps=60, log_every=30, eval_every=30, updates_per_call=30)
     assert [call.updates for call in schedule.calls(20)] == [10, 30]
     assert [call.updates for call in dataclasses.replace(schedule, updates_per_call=4).calls(40)] == [4] * 5
@@ -95,12 +95,12 @@ MINUTES = st.floats(0, 100)
 
 
 @given(MINUTES, MINUTES, st.booleans(), st.booleans())
-def test_an_urgent_checkpoint_never_waits(minutes, every, writing, waiting):
+def test_an_urgent_checkpoint_never_waits(minutes, every, writing, waiting) -> None:
     assert checkpoint_is_due(minutes, every, urgent=True, still_writing=writing, evaluations_wait=waiting)
 
 
 @given(MINUTES, MINUTES, st.booleans())
-def test_a_slow_disk_does_not_hold_up_training(minutes, every, waiting):
+def test_a_slow_disk_does_not_hold_up_training(minutes, every, waiting) -> None:
     assert not checkpoint_is_due(minutes, every, urgent=False, still_writing=True, evaluations_wait=waiting)
 
 
@@ -108,10 +108,10 @@ def test_a_slow_disk_does_not_hold_up_training(minutes, every, waiting):
     ("minutes", "waiting", "due"),
     [(0.9, False, False), (1.0, False, True), (1.0, True, False), (1.9, True, False), (2.0, True, True)],
 )
-def test_evaluations_may_delay_a_checkpoint_once_over(minutes, waiting, due):
+def test_evaluations_may_delay_a_checkpoint_once_over(minutes, waiting, due) -> None:
     assert checkpoint_is_due(minutes, 1.0, urgent=False, still_writing=False, evaluations_wait=waiting) is due
 
 
 @given(MINUTES)
-def test_zero_minutes_mean_after_every_call(minutes):
+def test_zero_minutes_mean_after_every_call(minutes) -> None:
     assert checkpoint_is_due(minutes, 0.0, urgent=False, still_writing=False, evaluations_wait=True)

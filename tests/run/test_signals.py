@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from typing import Never
 
 import pytest
 
@@ -10,15 +11,15 @@ from score_rl.run.signals import StopRequest
 
 
 class Announcer:
-    def __init__(self):
+    def __init__(self) -> None:
         self.said = []
 
-    def insist(self, message):
+    def insist(self, message) -> None:
         self.said.append(message)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_and_the_second_ends(number):
+def test_the_first_signal_asks_and_the_second_ends(number) -> None:
     stop, announcer, before = StopRequest(), Announcer(), signal.getsignal(number)
     with stop.listening(announcer):
         assert not stop.asked
@@ -30,17 +31,17 @@ def test_the_first_signal_asks_and_the_second_ends(number):
     assert signal.getsignal(number) is before
 
 
-def test_handlers_are_put_back_after_an_error():
+def test_handlers_are_put_back_after_an_error() -> Never:
     stop, before = StopRequest(), signal.getsignal(signal.SIGINT)
     with pytest.raises(RuntimeError), stop.listening(Announcer()):
         raise RuntimeError("training failed")
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_another_thread_trains_without_signals():
+def test_another_thread_trains_without_signals() -> None:
     entered = []
 
-    def train():
+    def train() -> None:
         with StopRequest().listening(Announcer()):
             entered.append(True)
 

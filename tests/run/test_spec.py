@@ -28,11 +28,11 @@ def stored(values):
     return Fields(json.loads(json.dumps(values)), Path("experiment.json"))
 
 
-def test_a_spec_survives_its_json():
+def test_a_spec_survives_its_json() -> None:
     assert ExperimentSpec.from_json(stored(SPEC.to_json())) == SPEC
 
 
-def test_runs_are_the_product_and_have_their_own_names():
+def test_runs_are_the_product_and_have_their_own_names() -> None:
     runs = expand_runs(SPEC, get_algorithm("score"), [recording()])
     assert [run.id for run in runs] == [
         "noise_beta=0.1_seed=0", "noise_beta=0.1_seed=1", "noise_beta=0.2_seed=0", "noise_beta=0.2_seed=1"
@@ -41,7 +41,7 @@ def test_runs_are_the_product_and_have_their_own_names():
     assert all(run.config.hidden == (8, 8) for run in runs)
 
 
-def test_variants_go_over_the_product_and_name_their_runs():
+def test_variants_go_over_the_product_and_name_their_runs() -> None:
     spec = dataclasses.replace(
         SPEC, seeds=(0,), settings={"alpha": (1.0, 2.0)}, variants=({}, {"beta": 0.0}, {"alpha": 3.0, "hidden": (4, 4)})
     )
@@ -57,7 +57,7 @@ def test_variants_go_over_the_product_and_name_their_runs():
     assert runs[2].config.hidden == (4, 4)
 
 
-def test_what_was_stored_before_there_were_variants_still_opens():
+def test_what_was_stored_before_there_were_variants_still_opens() -> None:
     values = SPEC.to_json()
     del values["variants"]
     del values["hold_out"]
@@ -82,13 +82,13 @@ def test_what_was_stored_before_there_were_variants_still_opens():
         ({"variants": ({"beta": 0.1}, {"beta": 0.1})}, "two variants are the same"),
     ],
 )
-def test_senseless_requests_are_refused(change, message):
+def test_senseless_requests_are_refused(change, message) -> None:
     with pytest.raises(InputError, match=message):
         dataclasses.replace(SPEC, **change).check(turns=2)
 
 
 @given(st.integers(1, 20_000), st.integers(1, 40), st.sampled_from([None, 1, 10, 300, 7_000]))
-def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles, turns, log_every):
+def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles, turns, log_every) -> None:
     """A complaint about them would be about an option that was not given."""
     steps = cycles * math.lcm(turns, log_every or 1)
     chosen = default_eval_every(steps, log_every, turns)
@@ -102,7 +102,7 @@ def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles, turns, log
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 3))
-def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, turns):
+def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, turns) -> None:
     try:
         window = default_log_every(steps * 50, eval_every * 10, turns)
     except InputError:
@@ -132,7 +132,7 @@ def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, tur
         ({"tau": 1.5}, "tau is 1.5; it must be above 0 and at most 1"),
     ],
 )
-def test_bad_settings_are_refused_in_one_sentence(settings, message):
+def test_bad_settings_are_refused_in_one_sentence(settings, message) -> None:
     with pytest.raises(InputError, match=message) as caught:
         make_config(get_algorithm("score"), settings)
     assert "\n" not in str(caught.value)

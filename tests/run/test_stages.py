@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from functools import partial
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import jax
@@ -81,19 +82,19 @@ def count(windows, every=4):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[0], (state, metrics))
 
 
-def test_refreshes_come_before_every_so_many_updates():
+def test_refreshes_come_before_every_so_many_updates() -> None:
     state, metrics = count([12])
     assert (state.step, state.refreshed, state.latest) == (12, 3, 8)
     assert metrics["age"] == 1.5
     assert metrics["turn"] == 0.5
 
 
-def test_the_length_of_a_window_changes_no_refresh():
+def test_the_length_of_a_window_changes_no_refresh() -> None:
     for found, expected in zip(count([4, 8])[0], count([12])[0], strict=True):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_windows_are_whole_cycles():
+def test_windows_are_whole_cycles() -> None:
     assert cycle(COUNTING, CountingConfig(every=3)) == 6
     with pytest.raises(ValueError, match="multiple of 4"):
         count([6])
@@ -105,7 +106,7 @@ def test_windows_are_whole_cycles():
 
 
 @pytest.mark.parametrize(("length", "rows"), [(500, 20), (501, 100), (37, 20), (1_000_000, 1_000)])
-def test_held_out_rows_are_never_trained_on(length, rows):
+def test_held_out_rows_are_never_trained_on(length, rows) -> None:
     held = np.asarray(hold_out(jax.random.key(0), jnp.int32(length), rows))
     inside = held[held < length]
     assert len(inside) == min(rows, int(0.2 * length))
@@ -116,7 +117,7 @@ def test_held_out_rows_are_never_trained_on(length, rows):
     np.testing.assert_array_equal(np.sort(np.concatenate([trained, inside])), np.arange(length))
 
 
-def test_a_bootstrap_sample_is_like_one_drawn_with_replacement():
+def test_a_bootstrap_sample_is_like_one_drawn_with_replacement() -> None:
     """Each of two networks misses about 1/e of the rows, and not the same ones."""
     rows, words = 20_000, np.array([123, 456_789], np.uint32)
     picked = np.asarray(scrambled(np.arange(rows, dtype=np.uint32)[None] ^ words[:, None])) % rows
@@ -149,7 +150,7 @@ def fit_all(program, epochs, active=True):
 
 
 @pytest.mark.slow
-def test_runs_are_fitted_alone_as_among_others_and_stop_one_by_one():
+def test_runs_are_fitted_alone_as_among_others_and_stop_one_by_one() -> None:
     """Data of different lengths: so are the epochs."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
     runs = [mopo_run(dataset, seed, patience=1, dynamics_learning_rate=0.1) for dataset in data for seed in (0, 1)]
@@ -175,7 +176,7 @@ def test_runs_are_fitted_alone_as_among_others_and_stop_one_by_one():
     assert told[0]["done"].tolist() == [False, True, False, False]
 
 
-def test_a_stage_knows_its_data():
+def test_a_stage_knows_its_data() -> None:
     """Statistics of all rows in treated units, and the rows with which episodes begin; padded to the longest list."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
     overview = FleetProgram([mopo_run(dataset, 0) for dataset in data]).inputs.overview
@@ -192,7 +193,7 @@ def test_a_stage_knows_its_data():
 
 
 @pytest.mark.slow
-def test_stages_and_refreshes_are_sharded_over_devices():
+def test_stages_and_refreshes_are_sharded_over_devices() -> None:
     """Three runs on two forced CPU devices: equal to the same runs on one."""
     code = textwrap.dedent(
         """
@@ -230,7 +231,7 @@ def test_stages_and_refreshes_are_sharded_over_devices():
 
 
 @pytest.mark.parametrize("name", ["mopo", "morel"])
-def test_a_stage_is_compiled_once(name):
+def test_a_stage_is_compiled_once(name) -> None:
     """An update leaves every array with the type it has at first."""
     algorithm = get_algorithm(name)
     fleet = FleetProgram([Run("one", algorithm, recording(), 0, algorithm.Config())])
@@ -254,7 +255,7 @@ def epoch_in_pieces(program, state, active, epoch, piece):
     return program.end(state, begun, active)
 
 
-def test_pieces_of_an_epoch_change_nothing():
+def test_pieces_of_an_epoch_change_nothing() -> None:
     """Data of two lengths, a run that is not active and one that is done."""
     data = [recording("one"), recording("two", rows=300, seed=1)]
     program = StageProgram(FleetProgram([mopo_run(dataset, seed) for dataset in data for seed in (0, 1)]), 0)
@@ -282,7 +283,7 @@ def test_pieces_of_an_epoch_change_nothing():
     assert program._part._cache_size() == 1
 
 
-def test_more_work_smaller_pieces(monkeypatch):
+def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def piece(**settings):
         return StageProgram(
             FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0
@@ -302,7 +303,7 @@ def test_more_work_smaller_pieces(monkeypatch):
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch):
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A small experiment with two runs; stages are kept in a folder of this test's own."""
     monkeypatch.setattr(stage_cache, "cache_folder", lambda: tmp_path / "cache")
 
@@ -320,7 +321,7 @@ def states(experiment):
     return [np.asarray(leaf) for run in experiment for leaf in jax.tree.leaves(run.state)]
 
 
-def same(one, other):
+def same(one, other) -> None:
     for a, b in zip(states(one), states(other), strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -330,7 +331,7 @@ def measured(experiment):
 
 
 @pytest.mark.slow
-def test_a_stage_is_measured_and_reused(train, capsys):
+def test_a_stage_is_measured_and_reused(train, capsys: pytest.CaptureFixture[str]) -> None:
     first = train("first")
     epochs, errors = first.runs[1].metrics.curve("dynamics/held_out_error")
     np.testing.assert_array_equal(epochs, np.arange(1, 6))
@@ -360,13 +361,15 @@ def test_a_stage_is_measured_and_reused(train, capsys):
 
 
 @pytest.mark.parametrize("how", ["asked", pytest.param("killed", marks=pytest.mark.slow)])
-def test_an_interrupted_stage_goes_on_to_the_same_bits(train, tmp_path, monkeypatch, how):
+def test_an_interrupted_stage_goes_on_to_the_same_bits(
+    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how
+) -> None:
     undisturbed = train("undisturbed")
     for path in (tmp_path / "cache").rglob("*.safetensors"):
         path.unlink()
     store = StageTrainer._store_metrics
 
-    def interrupt(self, epoch, *rest):
+    def interrupt(self, epoch, *rest) -> None:
         store(self, epoch, *rest)
         if epoch == 3:
             self.context.stop.asked = True
@@ -398,7 +401,9 @@ def test_an_interrupted_stage_goes_on_to_the_same_bits(train, tmp_path, monkeypa
         pytest.param("asked", None, marks=pytest.mark.slow),  # gone on with where epochs are not cut
     ],
 )
-def test_a_stop_within_an_epoch_loses_nothing(train, tmp_path, monkeypatch, how, afterwards):
+def test_a_stop_within_an_epoch_loses_nothing(
+    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how, afterwards
+) -> None:
     """One of two runs comes from the cache; epochs have 185 updates."""
     train("other", seeds=(1,))
     kept = set((tmp_path / "cache").rglob("*.safetensors"))

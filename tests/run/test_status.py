@@ -1,6 +1,8 @@
 """The status of an experiment while it trains: what status.json says after everything that can happen."""
 
 import json
+from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -11,7 +13,7 @@ from score_rl.store.records import RunStatus, StatusRecord
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path):
     return Folder(tmp_path)
 
 
@@ -19,7 +21,7 @@ def stored(folder):
     return folder.status()
 
 
-def test_runs_begin_where_their_checkpoint_stands(folder):
+def test_runs_begin_where_their_checkpoint_stands(folder) -> None:
     folder.write_status(
         StatusRecord(
             runs={
@@ -42,13 +44,13 @@ def test_runs_begin_where_their_checkpoint_stands(folder):
     assert [status.has_diverged(name) for name in ("broke before", "done", "unknown")] == [True, False, False]
 
 
-def test_a_finished_run_stays_finished_where_no_updates_are_left(folder):
+def test_a_finished_run_stays_finished_where_no_updates_are_left(folder) -> None:
     folder.write_status(StatusRecord(runs={"done": RunStatus("finished", 100)}))
     StatusKeeper(folder).begin(["done"], step=100, steps=100)
     assert stored(folder).runs["done"].state == "finished"
 
 
-def test_what_diverged_does_not_finish(folder):
+def test_what_diverged_does_not_finish(folder) -> None:
     status = StatusKeeper(folder)
     status.begin(["a", "b"], 0, 10)
     status.set_diverged("a", 5)
@@ -58,7 +60,7 @@ def test_what_diverged_does_not_finish(folder):
     assert stored(folder).runs == {"a": RunStatus("diverged", 0, diverged_at=5), "b": RunStatus("finished", 10)}
 
 
-def test_a_warning_lasts_as_long_as_it_is_true(folder):
+def test_a_warning_lasts_as_long_as_it_is_true(folder) -> None:
     status = StatusKeeper(folder)
     status.begin(["a", "b"], 0, 10)
     status.set_warning("a", "Q is 1e9")
@@ -78,11 +80,11 @@ def test_a_warning_lasts_as_long_as_it_is_true(folder):
         (InputError("no space"), "failed"),
     ],
 )
-def test_the_status_says_how_training_ended(folder, error, state):
+def test_the_status_says_how_training_ended(folder, error, state) -> None:
     folder.write_status(StatusRecord(state="failed", error="of another time"))
     status = StatusKeeper(folder)
 
-    def train():
+    def train() -> None:
         with status.training():
             assert status.record.state == "running"
             if error is not None:
@@ -96,10 +98,10 @@ def test_the_status_says_how_training_ended(folder, error, state):
     assert (stored(folder).state, stored(folder).error) == (state, "no space" if state == "failed" else None)
 
 
-def test_a_disk_that_is_full_at_the_end_hides_no_other_error(folder, monkeypatch):
+def test_a_disk_that_is_full_at_the_end_hides_no_other_error(folder, monkeypatch: pytest.MonkeyPatch) -> Never:
     status = StatusKeeper(folder)
 
-    def full(record):
+    def full(record) -> Never:
         raise InputError("no space for the status either")
 
     monkeypatch.setattr(folder, "write_status", full)
@@ -107,7 +109,7 @@ def test_a_disk_that_is_full_at_the_end_hides_no_other_error(folder, monkeypatch
         raise InputError("no space for measurements")
 
 
-def test_made_longer_nothing_is_finished(folder):
+def test_made_longer_nothing_is_finished(folder) -> None:
     runs = {"done": RunStatus("finished", 10), "broken": RunStatus("diverged", 4, diverged_at=5)}
     folder.write_status(StatusRecord(state="finished", runs=runs))
     StatusKeeper(folder).make_longer()

@@ -21,7 +21,7 @@ CALLS = st.lists(
 
 
 @given(CALLS)
-def test_means_count_every_update_alike(calls):
+def test_means_count_every_update_alike(calls) -> None:
     means = window_of(calls).means()
     if not calls:
         assert means == {}
@@ -32,7 +32,7 @@ def test_means_count_every_update_alike(calls):
 
 
 @given(CALLS)
-def test_a_checkpoint_keeps_every_bit(calls):
+def test_a_checkpoint_keeps_every_bit(calls) -> None:
     window = window_of(calls)
     again = WindowMetrics.from_arrays(window.to_arrays())
     assert [call.updates for call in again.calls] == [call.updates for call in window.calls]
@@ -40,7 +40,7 @@ def test_a_checkpoint_keeps_every_bit(calls):
         np.testing.assert_array_equal(again.means()[name], mean)
 
 
-def test_names_in_checkpoints_are_those_of_version_0_1_0():
+def test_names_in_checkpoints_are_those_of_version_0_1_0() -> None:
     arrays = window_of([(10, [1.0, 2.0]), (5, [3.0, 4.0])]).to_arrays()
     assert STORED_UPDATES == "updates of each piece"
     assert sorted(arrays) == ["loss", "q", "updates of each piece"]
@@ -48,6 +48,6 @@ def test_names_in_checkpoints_are_those_of_version_0_1_0():
     np.testing.assert_array_equal(arrays[STORED_UPDATES], [10, 5])
 
 
-def test_only_the_last_call_is_waited_for():
+def test_only_the_last_call_is_waited_for() -> None:
     assert WindowMetrics().is_ready
     assert window_of([(1, [0.0, 0.0])]).is_ready

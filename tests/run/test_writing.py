@@ -1,6 +1,7 @@
 """Checkpoints are written while training goes on: a slow disk costs checkpoints, not time; a full one is heard of."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +20,7 @@ def train(out):
     )  # fmt: skip
 
 
-def test_a_slow_disk(tmp_path, monkeypatch):
+def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path / "quick")
     written, save = [], checkpoint_writer.save_checkpoint
 
@@ -38,7 +39,7 @@ def test_a_slow_disk(tmp_path, monkeypatch):
     assert all((quick[1][name] == late[1][name]).all() for name in quick[1])
 
 
-def test_a_disk_that_fills_up(tmp_path, monkeypatch):
+def test_a_disk_that_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written, save = [], checkpoint_writer.save_checkpoint
 
     def full(folder, step, arrays, about):

@@ -1,5 +1,7 @@
 """A checkpoint is whole or it is refused."""
 
+from pathlib import Path
+
 import jax
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ def tree():
     }
 
 
-def test_round_trip_keeps_every_bit(tmp_path):
+def test_round_trip_keeps_every_bit(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path, 40, to_arrays(tree()), {"runs": ["x"]})
     step, arrays, about = load_checkpoint(path)
     shapes = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf, tree()))
@@ -36,7 +38,7 @@ def test_round_trip_keeps_every_bit(tmp_path):
 
 @settings(max_examples=60, deadline=None)
 @given(position=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_one_flipped_bit_anywhere_is_noticed(tmp_path_factory, position, bit):
+def test_one_flipped_bit_anywhere_is_noticed(tmp_path_factory: pytest.TempPathFactory, position, bit) -> None:
     folder = tmp_path_factory.mktemp("flip")
     path = save_checkpoint(folder, 1, to_arrays(tree()), {"runs": []})
     content = bytearray(path.read_bytes())
@@ -54,7 +56,7 @@ def test_one_flipped_bit_anywhere_is_noticed(tmp_path_factory, position, bit):
 
 @settings(max_examples=40, deadline=None)
 @given(share=st.floats(0, 1, exclude_max=True))
-def test_a_truncated_file_is_noticed(tmp_path_factory, share):
+def test_a_truncated_file_is_noticed(tmp_path_factory: pytest.TempPathFactory, share) -> None:
     path = save_checkpoint(tmp_path_factory.mktemp("cut"), 1, to_arrays(tree()), {})
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
@@ -62,7 +64,7 @@ def test_a_truncated_file_is_noticed(tmp_path_factory, share):
         load_checkpoint(path)
 
 
-def test_a_missing_array_or_another_shape_is_noticed():
+def test_a_missing_array_or_another_shape_is_noticed() -> None:
     arrays = to_arrays(tree())
     shapes = jax.eval_shape(lambda: jax.tree.map(lambda leaf: leaf, tree()))
     with pytest.raises(DamagedError, match="a is missing"):
@@ -71,7 +73,7 @@ def test_a_missing_array_or_another_shape_is_noticed():
         from_arrays(arrays | {"a": np.zeros((1, 3), np.float32)}, shapes)
 
 
-def test_only_the_newest_two_are_kept_and_leftovers_go(tmp_path):
+def test_only_the_newest_two_are_kept_and_leftovers_go(tmp_path: Path) -> None:
     (tmp_path / ".step-0000000001.safetensors.99.part").write_bytes(b"half")
     for step in (1, 2, 3):
         save_checkpoint(tmp_path, step, to_arrays(tree()), {})

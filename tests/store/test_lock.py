@@ -2,6 +2,8 @@
 
 import threading
 import time
+from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -10,7 +12,7 @@ from score_rl.store import lock as holding
 from score_rl.store.lock import FILE, held, is_held
 
 
-def test_held_while_it_lasts(tmp_path):
+def test_held_while_it_lasts(tmp_path: Path) -> None:
     assert is_held(tmp_path) is None, "nobody ever trained here"
     with held(tmp_path):
         assert is_held(tmp_path) is True
@@ -19,8 +21,8 @@ def test_held_while_it_lasts(tmp_path):
     assert is_held(tmp_path) is False
 
 
-def test_a_disk_without_locks_refuses_nothing_and_says_nothing(tmp_path, monkeypatch):
-    def unsupported(*_):
+def test_a_disk_without_locks_refuses_nothing_and_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(*_) -> Never:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(holding.fcntl, "flock", unsupported)
@@ -29,7 +31,7 @@ def test_a_disk_without_locks_refuses_nothing_and_says_nothing(tmp_path, monkeyp
     assert is_held(tmp_path) is None
 
 
-def test_one_that_only_looks_does_not_keep_training_from_starting(tmp_path):
+def test_one_that_only_looks_does_not_keep_training_from_starting(tmp_path: Path) -> None:
     with held(tmp_path):
         pass
     with (tmp_path / FILE).open() as file:

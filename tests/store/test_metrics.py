@@ -1,6 +1,8 @@
 """The table of measurements: appended to, cut by a kill, rewound on resuming, read again."""
 
 import errno
+from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -16,13 +18,13 @@ ROWS = [
 ]
 
 
-def write(folder, rows, **options):
+def write(folder, rows, **options) -> None:
     writer = MetricsWriter(folder, **options)
     writer.write(rows)
     writer.close()
 
 
-def test_rows_are_read_as_they_were_written(tmp_path):
+def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert list(read_metrics(tmp_path)) == [], "nothing was measured yet"
     write(tmp_path, ROWS[:2], tensorboard=False)
     write(tmp_path, ROWS[2:], tensorboard=False)
@@ -30,14 +32,14 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     assert (tmp_path / FILE).read_text().count("run,step,name,value") == 1
 
 
-def test_a_line_that_a_kill_cut_does_not_count(tmp_path):
+def test_a_line_that_a_kill_cut_does_not_count(tmp_path: Path) -> None:
     write(tmp_path, ROWS, tensorboard=False)
     text = (tmp_path / FILE).read_text()
     (tmp_path / FILE).write_text(text[:-4])
     assert list(read_metrics(tmp_path)) == ROWS[:-1]
 
 
-def test_resuming_removes_what_is_measured_again(tmp_path):
+def test_resuming_removes_what_is_measured_again(tmp_path: Path) -> None:
     write(tmp_path, ROWS, tensorboard=False)
     left = rewind_metrics(tmp_path, ["a"], 10)
     assert list(left) == list(read_metrics(tmp_path)) == [*ROWS[:3], ROWS[4]], "b is not rewound"
@@ -45,7 +47,7 @@ def test_resuming_removes_what_is_measured_again(tmp_path):
     assert list(left) == [ROWS[2]], "a stage counts epochs of its own"
 
 
-def test_a_writer_appends_to_a_table_that_was_rewound(tmp_path):
+def test_a_writer_appends_to_a_table_that_was_rewound(tmp_path: Path) -> None:
     writer = MetricsWriter(tmp_path, tensorboard=False)
     writer.write(ROWS)
     rewind_metrics(tmp_path, ["a", "b"], 0)
@@ -55,7 +57,7 @@ def test_a_writer_appends_to_a_table_that_was_rewound(tmp_path):
     assert list(read_metrics(tmp_path)) == ROWS[3:]
 
 
-def test_a_curve_is_of_one_run():
+def test_a_curve_is_of_one_run() -> None:
     table = MetricsTable(ROWS)
     assert (table.runs, table.names) == (["a", "b"], ["train/q", "dynamics/loss"])
     steps, values = table.of("a").curve("train/q")
@@ -66,17 +68,17 @@ def test_a_curve_is_of_one_run():
         table.curve("train/q")
 
 
-def test_each_run_has_a_board(tmp_path):
+def test_each_run_has_a_board(tmp_path: Path) -> None:
     write(tmp_path, ROWS)
     assert sorted(path.name for path in (tmp_path / "tensorboard").iterdir()) == ["a", "b"]
     sizes = [sum(file.stat().st_size for file in run.iterdir()) for run in (tmp_path / "tensorboard").iterdir()]
     assert min(sizes) > 0
 
 
-def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = MetricsWriter(tmp_path, tensorboard=False)
 
-    def full(rows):
+    def full(rows) -> Never:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("score_rl.store.metrics._csv", full)

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import score_rl
 from score_rl.store.provenance import CODE_VERSION, provenance
 
 
-def test_the_variable_counts_before_the_commit(monkeypatch):
+def test_the_variable_counts_before_the_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = Path(score_rl.__file__).parent
     commit = subprocess.run(["git", "-C", str(checkout), "rev-parse", "HEAD"], capture_output=True, text=True)
     monkeypatch.delenv(CODE_VERSION, raising=False)
@@ -19,7 +21,7 @@ def test_the_variable_counts_before_the_commit(monkeypatch):
     assert provenance()["code"] == "something else"
 
 
-def test_without_git_the_variable_says_it(tmp_path):
+def test_without_git_the_variable_says_it(tmp_path: Path) -> None:
     """As on a machine to which only the files were copied."""
     package = tmp_path / "src" / "score_rl"
     shutil.copytree(Path(score_rl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "ladders"))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import pytest
 
@@ -33,7 +34,7 @@ STATUS = StatusRecord(
 )
 
 
-def test_what_is_written_is_read_again(tmp_path):
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     folder = Folder.create(tmp_path / "out", RECORD)
     assert folder.status() == StatusRecord("started")
     folder.write_status(STATUS)
@@ -44,7 +45,7 @@ def test_what_is_written_is_read_again(tmp_path):
     } == {FORMAT}
 
 
-def test_names_and_units_of_columns_are_kept(tmp_path):
+def test_names_and_units_of_columns_are_kept(tmp_path: Path) -> None:
     plain = RECORD.datasets["noise"]
     assert "observation_names" not in plain.to_json()
     named = dataclasses.replace(plain, labels=Labels(("a", "b"), ("valve",), {"a": "°C"}))
@@ -54,13 +55,13 @@ def test_names_and_units_of_columns_are_kept(tmp_path):
     assert json.loads((tmp_path / "out" / "experiment.json").read_text())["datasets"]["noise"]["units"] == {"a": "°C"}
 
 
-def test_a_run_that_training_has_not_reached_has_not_started():
+def test_a_run_that_training_has_not_reached_has_not_started() -> None:
     assert STATUS.of("c") == RunStatus("not started", 0)
     STATUS.of("a").state = "finished"
     assert STATUS.runs["a"].state == "training", "a status that was looked at must not change"
 
 
-def spoiled(folder, name, change):
+def spoiled(folder, name, change) -> None:
     values = json.loads((folder.path / name).read_text())
     change(values)
     (folder.path / name).write_text(json.dumps(values))
@@ -79,7 +80,7 @@ def spoiled(folder, name, change):
     (lambda v: v.update(format=3), r"out was written in format 3, this version reads formats 1 to 2; use the version"),
     (lambda v: v.pop("format"), r"out was written in format None"),
 ])  # fmt: skip
-def test_an_unreadable_experiment_is_refused_by_file_and_field(tmp_path, change, says):
+def test_an_unreadable_experiment_is_refused_by_file_and_field(tmp_path: Path, change, says) -> None:
     folder = Folder.create(tmp_path / "out", RECORD)
     spoiled(folder, "experiment.json", change)
     with pytest.raises(InputError, match=says) as refused:
@@ -87,7 +88,7 @@ def test_an_unreadable_experiment_is_refused_by_file_and_field(tmp_path, change,
     assert str(tmp_path / "out") in str(refused.value)
 
 
-def test_an_unreadable_status_is_refused_by_file_and_field(tmp_path):
+def test_an_unreadable_status_is_refused_by_file_and_field(tmp_path: Path) -> None:
     folder = Folder.create(tmp_path / "out", RECORD)
     folder.write_status(STATUS)
     spoiled(folder, "status.json", lambda values: values["runs"]["a"].update(state="asleep"))
@@ -95,17 +96,17 @@ def test_an_unreadable_status_is_refused_by_file_and_field(tmp_path):
         folder.status()
 
 
-def test_format_1_is_read(tmp_path):
+def test_format_1_is_read(tmp_path: Path) -> None:
     """It had other names for three fields, and its status had no format."""
     folder = Folder.create(tmp_path / "out", RECORD)
     folder.write_status(STATUS)
 
-    def older(values):
+    def older(values) -> None:
         values["format"] = 1
         values["datasets"]["noise"]["episodes"] = values["datasets"]["noise"].pop("trajectories")
         values["runs"][0]["place"] = values["runs"][0].pop("position")
 
-    def older_status(values):
+    def older_status(values) -> None:
         del values["format"]
         values["runs"]["a"]["doubt"] = values["runs"]["a"].pop("warning")
 

@@ -19,7 +19,7 @@ WRITTEN = Path(__file__).parent / "written_by_0_1_0"
 
 
 @pytest.fixture
-def written(tmp_path, monkeypatch):
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A copy, in another place than where 0.1.0 trained; training looks for `noise.hdf5` in the present folder."""
     shutil.copytree(WRITTEN, tmp_path / "written")
     monkeypatch.chdir(tmp_path / "written")
@@ -28,7 +28,7 @@ def written(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:.*do not trust the policy")
 @pytest.mark.filterwarnings("ignore:.*do not trust its policy")
-def test_policies_act_as_they_did(written):
+def test_policies_act_as_they_did(written) -> None:
     stored = np.load("actions.npz")
     runs = [run for name in ("score-stopped", "odd") for run in score_rl.load(name)]
     assert sorted(run.id for run in runs) == sorted(set(stored) - {"observations"})
@@ -36,7 +36,7 @@ def test_policies_act_as_they_did(written):
         np.testing.assert_allclose(run.policy(stored["observations"]), stored[run.id], rtol=1e-5, atol=1e-6)
 
 
-def test_what_was_said_of_runs_is_kept(written):
+def test_what_was_said_of_runs_is_kept(written) -> None:
     diverged, doubtful = (run.status for run in score_rl.load("odd"))
     assert diverged == RunStatus("diverged", 0, diverged_at=10)
     assert (doubtful.state, doubtful.step) == ("finished", 40)
@@ -44,7 +44,7 @@ def test_what_was_said_of_runs_is_kept(written):
 
 
 @pytest.mark.parametrize("name", ["score", "mopo"])
-def test_a_stopped_experiment_ends_as_it_did(written, name):
+def test_a_stopped_experiment_ends_as_it_did(written, name) -> None:
     """SCORE was stopped inside a window, MOPO inside an epoch of its stage."""
     before = score_rl.load(f"{name}-finished")
     after = score_rl.resume(f"{name}-stopped", quiet=True, tensorboard=False)
@@ -68,7 +68,7 @@ def test_a_stopped_experiment_ends_as_it_did(written, name):
     assert measured == pytest.approx(expected_measured, rel=1e-4, abs=1e-5)
 
 
-def test_a_finished_experiment_is_made_longer_in_the_present_format(written):
+def test_a_finished_experiment_is_made_longer_in_the_present_format(written) -> None:
     stored = json.loads(Path("score-finished", "experiment.json").read_text())
     longer = score_rl.resume("score-finished", steps=60, quiet=True, tensorboard=False)
     assert {run.step for run in longer} == {60}
@@ -79,7 +79,7 @@ def test_a_finished_experiment_is_made_longer_in_the_present_format(written):
     assert [run["config"] for run in rewritten["runs"]] == [run["config"] for run in stored["runs"]]
 
 
-def test_they_are_reported(written, tmp_path):
+def test_they_are_reported(written, tmp_path: Path) -> None:
     page = write_report([written / "score-stopped", written / "odd"], tmp_path / "report").read_text()
     for said in ("interrupted", "diverged", "rewards add up to 0 at least", "critic_learning_rate=1000"):
         assert said in page

@@ -1,6 +1,7 @@
 """The comparison of kernels, small and in Pallas's interpreter: every way is run and stored."""
 
 import json
+from pathlib import Path
 
 import jax
 import pytest
@@ -17,7 +18,7 @@ from score_rl.nets.precision import Arithmetic
 INTERPRET = jax.default_backend() != "gpu"
 
 
-def test_ways_take_turns_and_are_stored(tmp_path, capsys):
+def test_ways_take_turns_and_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ways = ("layers:units=64", "streamed:stored=True,sums=64/4/2/8")
     asked = critics.Arguments(
         ways=ways, shapes=("2/2/70",), modes=("grad", "input"), hidden=(64, 64, 64), rounds=2, calls=1,
@@ -33,7 +34,7 @@ def test_ways_take_turns_and_are_stored(tmp_path, capsys):
     assert "a call" in capsys.readouterr().out
 
 
-def test_a_way_is_a_choice_of_arithmetic():
+def test_a_way_is_a_choice_of_arithmetic() -> None:
     layers = LayerByLayer.for_runs(9)._replace(interpret=INTERPRET)
     assert critics.chosen("layers:rows=64", 9).critics == (layers._replace(rows=64),)
     streamed = Streamed(9, 1, down=ProgramShape(128, 8, 1, 132), down_units=64, interpret=INTERPRET)
@@ -45,7 +46,7 @@ def test_a_way_is_a_choice_of_arithmetic():
         critics.chosen("plain", 9)
 
 
-def test_fleets_take_the_way_and_then_the_usual_again(monkeypatch):
+def test_fleets_take_the_way_and_then_the_usual_again(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = Arithmetic("bfloat16", (Fused(3), LayerByLayer.for_runs(3)), multiple=16, kernel_runs=3)
     monkeypatch.setattr(fleet_program, "arithmetic_for", lambda precision, device, runs, units=None: usual)
     with critics.fleets_with("streamed"):

@@ -1,6 +1,7 @@
 """The parts of the speed benchmark, small: they measure the real thing and store it as they go."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from score_rl.engine.batches import pack_rows
 
 
 @pytest.fixture
-def measure(tmp_path):
+def measure(tmp_path: Path):
     def call(part, **options):
         asked = Arguments(out=tmp_path / "speed.json", rounds=1, seconds=0.2, **options)
         part(asked, timing.Results(asked.out), timing.Clock(options.get("limit", 100.0)))
@@ -22,7 +23,7 @@ def measure(tmp_path):
 
 
 @pytest.mark.slow
-def test_methods_are_merged_into_one_file(measure):
+def test_methods_are_merged_into_one_file(measure) -> None:
     measure(updates.measure_methods, methods=("bc",), sizes=(1, 2))
     stored = measure(updates.measure_methods, methods=("td3-bc",), sizes=(1,))["methods"]
     assert set(stored) == {"bc", "td3-bc"}
@@ -31,28 +32,28 @@ def test_methods_are_merged_into_one_file(measure):
     assert stored["bc"]["provenance"]["device"]["platform"] == "cpu"
 
 
-def test_a_part_begins_nothing_after_its_limit(measure):
+def test_a_part_begins_nothing_after_its_limit(measure) -> None:
     assert measure(updates.measure_methods, methods=("bc",), limit=-1.0) == {}
 
 
 @pytest.mark.parametrize(
     ("method", "on_cpu", "on_gpu"), [("score", 20, 2_000), ("mopo", 1_000, 2_000), ("morel", 1, 2)]
 )
-def test_a_call_is_of_whole_cycles_and_of_few_updates_where_one_stands_for_many(method, on_cpu, on_gpu):
+def test_a_call_is_of_whole_cycles_and_of_few_updates_where_one_stands_for_many(method, on_cpu, on_gpu) -> None:
     algorithm = get_algorithm(method)
     windows = [timing.window_of(algorithm, algorithm.Config(), platform) for platform in ("cpu", "gpu")]
     assert windows == [on_cpu, on_gpu]
 
 
 @pytest.mark.slow
-def test_a_model_based_method_is_timed_in_whole_cycles():
+def test_a_model_based_method_is_timed_in_whole_cycles() -> None:
     small = {"rollouts": 100, "rollout_every": 10, "hidden": (16, 16), "models": 2, "elites": 1, "batch_size": 16}
     fleet = timing.Engine("mopo", 2, 0.1, small)
     assert fleet.window % 10 == 0
     assert fleet.turn() > 0
 
 
-def test_rollouts_in_an_untrained_model_are_as_long_as_in_a_trained_one():
+def test_rollouts_in_an_untrained_model_are_as_long_as_in_a_trained_one() -> None:
     small = {
         "models": 2, "dynamics_hidden": (8, 8), "reward_hidden": (8, 8), "hidden": (8, 8), "paths": 4, "horizon": 6,
         "fisher_iterations": 2,
@@ -64,7 +65,7 @@ def test_rollouts_in_an_untrained_model_are_as_long_as_in_a_trained_one():
 
 
 @pytest.mark.slow
-def test_training_keeps_a_share_of_its_speed(measure):
+def test_training_keeps_a_share_of_its_speed(measure) -> None:
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "updates": 20, "eval_every": 10}
     stored = measure(whole_training.measure_overlap, **options)["overlap"]["hopper"]
     with_judging, without = stored["rounds"]["with"][0], stored["rounds"]["without"][0]
@@ -77,7 +78,7 @@ def test_training_keeps_a_share_of_its_speed(measure):
 
 
 @pytest.mark.slow
-def test_a_stretch_ends_in_time_and_is_continued(measure):
+def test_a_stretch_ends_in_time_and_is_continued(measure) -> None:
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "eval_every": 10}
     stored = measure(whole_training.measure_stretch, minutes=2 / 60, steps=100_000, **options)["stretch"]
     fleet = stored["fleets"][0]
@@ -87,7 +88,7 @@ def test_a_stretch_ends_in_time_and_is_continued(measure):
     assert stored["minutes_for_all"] * 60 == pytest.approx(100_000 * fleet["seconds"] / fleet["updates"])
 
 
-def test_one_thing_grows_at_a_time():
+def test_one_thing_grows_at_a_time() -> None:
     points = scale.scale_points(15, 75)
     base = {"runs": 15, "critics": 5, "batch": 256, "width": 256}
     assert base in points
@@ -96,14 +97,14 @@ def test_one_thing_grows_at_a_time():
 
 
 @pytest.mark.slow
-def test_starting_is_timed(measure):
+def test_starting_is_timed(measure) -> None:
     stored = measure(startup.measure_startup)["startup"]
     assert stored["help_seconds"] < 1.0
     assert stored["first_update_warm_seconds"] < stored["first_update_cold_seconds"]
 
 
 @pytest.mark.parametrize("name", ["torch-loop", "torch-loop-tuned", "torch-batched"])
-def test_the_torch_versions_leave_nothing_out(name):
+def test_the_torch_versions_leave_nothing_out(name) -> None:
     """Every parameter and every target moves, and stays finite."""
     pytest.importorskip("torch")
     from benchmarks.speed import torch_batched, torch_loop

@@ -14,13 +14,13 @@ from score_rl.report.stored_results import store_results
 
 
 @pytest.mark.parametrize("document", tables.DOCUMENTS)
-def test_documents_show_the_stored_figures(document):
+def test_documents_show_the_stored_figures(document) -> None:
     text = (tables.ROOT / document).read_text()
     assert "<!-- speed:" in text
     assert tables.rewritten(text, machines.machines()) == text, "run: make tables"
 
 
-def test_every_table_stands_in_a_document():
+def test_every_table_stands_in_a_document() -> None:
     text = "".join((tables.ROOT / document).read_text() for document in tables.DOCUMENTS)
     for name in tables.TABLES:
         assert f"<!-- speed:{name} -->" in text
@@ -32,7 +32,7 @@ def machine(cores=2, rate=123.0):
     return {"methods": {"cql": entry}}
 
 
-def test_another_figure_is_another_table(tmp_path):
+def test_another_figure_is_another_table(tmp_path: Path) -> None:
     document = "before <!-- speed:methods -->\nold\n<!-- /speed:methods --> after"
     texts = []
     for value in (123.0, 456.0):
@@ -49,7 +49,7 @@ def test_another_figure_is_another_table(tmp_path):
         assert "012345678" in text
 
 
-def test_an_unknown_table_and_a_mixed_file_are_refused(tmp_path):
+def test_an_unknown_table_and_a_mixed_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no table is called 'nonsense'"):
         tables.rewritten("<!-- speed:nonsense --> <!-- /speed:nonsense -->", [])
     mixed = machine()
@@ -59,7 +59,7 @@ def test_an_unknown_table_and_a_mixed_file_are_refused(tmp_path):
         machines.machines(tmp_path)
 
 
-def test_the_floors_are_counted_right():
+def test_the_floors_are_counted_right() -> None:
     """Against the planning's figure of 1.03 GFLOP for everything, and by hand for a network of one unit."""
     assert floors.products(floors.Sizes()) == pytest.approx(1.03e9, rel=0.05)
     one = floors.Sizes(observation=1, action=1, width=1, critics=1, batch=1, actor_delay=1)
@@ -69,7 +69,7 @@ def test_the_floors_are_counted_right():
     assert sum(floors.traffic(one).values()) == 4 * (6 * 7 + (7 + 6) + 6 * 6 + (7 + 6) + 6)
 
 
-def test_plots_are_drawn_from_the_stored_points(tmp_path):
+def test_plots_are_drawn_from_the_stored_points(tmp_path: Path) -> None:
     points = [
         {"runs": n, "critics": 5, "batch": 256, "width": 256, "run_steps_per_second": 100.0, "bytes": n << 20,
          "data_bytes": 0} for n in (1, 5)
@@ -82,7 +82,7 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path):
     assert b"<svg" in first
 
 
-def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device():
+def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device() -> None:
     def timed(name, rate):
         fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": rate / 10}}
         return machines.Machine(name, {"score": {"fleets": [fleet]}})
@@ -95,7 +95,7 @@ def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device(
     assert "(A)" not in line
 
 
-def test_a_processor_that_is_known_is_named():
+def test_a_processor_that_is_known_is_named() -> None:
     stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": 2}
     assert machines.device_name(stamp) == "2 CPU cores"
     assert machines.device_name(stamp | {"processor": "X, amx_bf16"}) == "2 CPU cores (X, amx_bf16)"
@@ -120,7 +120,7 @@ def write_training(folder: Path, name: str, paces: list[float | None], *, method
     store_results(runs, folder / name, (SPEED,))
 
 
-def test_trainings_that_ended_say_how_long_they_took(tmp_path):
+def test_trainings_that_ended_say_how_long_they_took(tmp_path: Path) -> None:
     write_training(tmp_path, "one", [1_000.0, 1_000.0])
     write_training(tmp_path, "older", [None, None])
     write_training(tmp_path, "other", [1_000.0, 1_000.0], method="cql")
@@ -134,7 +134,7 @@ def test_trainings_that_ended_say_how_long_they_took(tmp_path):
         machines.trainings("score", tmp_path)
 
 
-def test_what_was_timed_is_spelled_out():
+def test_what_was_timed_is_spelled_out() -> None:
     assert update_tables._spelled_out("2/500/256 value") == "values, 2 runs, 500 critics, 256 rows"
     assert update_tables._spelled_out("cql:9 update") == "an update of CQL, 9 runs"
     assert update_tables._spelled_out("sac-n,critics=500:2 update") == "an update of SAC-N, critics=500, 2 runs"

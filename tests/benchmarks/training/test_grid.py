@@ -1,5 +1,7 @@
 """What a grid of settings chooses."""
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.training import grid
@@ -12,7 +14,7 @@ def run(dataset, setting, seed, scores, **options):
     return curve_of("score", dataset, scores, seed=seed, beta=setting.beta, bc_decay=setting.bc_decay, **options)
 
 
-def test_the_last_evaluations_of_all_seeds_decide_and_nothing_else():
+def test_the_last_evaluations_of_all_seeds_decide_and_nothing_else() -> None:
     early, luck = Setting(0.1, 0.96), Setting(0.2, 0.98)
     falling = [run("hopper", early, seed, [100.0] * 15 + [10.0] * 5) for seed in (5, 6)]
     uneven = [run("hopper", luck, 5, [30.0] * 20), run("hopper", luck, 6, [0.0] * 20)]
@@ -20,13 +22,13 @@ def test_the_last_evaluations_of_all_seeds_decide_and_nothing_else():
     assert grid.choices(falling + uneven) == {"hopper": luck}
 
 
-def test_each_data_set_has_its_own_choice_and_equals_go_by_the_grids_order():
+def test_each_data_set_has_its_own_choice_and_equals_go_by_the_grids_order() -> None:
     rows = [("a", (0.5, 1.0), 7.0), ("a", (0.1, 0.98), 7.0), ("b", (0.5, 1.0), 2.0), ("b", (0.2, 1.0), 1.0)]
     made = [run(dataset, Setting(*setting), 5, [score]) for dataset, setting, score in rows]
     assert grid.choices(made) == {"a": Setting(0.1, 0.98), "b": Setting(0.5, 1.0)}
 
 
-def test_a_setting_that_diverged_is_not_chosen():
+def test_a_setting_that_diverged_is_not_chosen() -> None:
     high, low = Setting(0.5, 1.0), Setting(0.1, 1.0)
     made = [run("a", high, 5, [99.0], status="diverged"), run("a", high, 6, [99.0, 99.0])]
     made += [run("a", low, seed, [1.0, 1.0]) for seed in (5, 6)]
@@ -35,7 +37,7 @@ def test_a_setting_that_diverged_is_not_chosen():
 
 
 @pytest.mark.slow
-def test_a_grid_is_trained_chosen_from_and_reported(tmp_path, capsys):
+def test_a_grid_is_trained_chosen_from_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def asked(stage):
         return grid.Arguments(
             stage=stage, sources=tmp_path, out=tmp_path, data="hopper-random", updates=8, choosing=(5,),

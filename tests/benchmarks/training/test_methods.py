@@ -1,6 +1,8 @@
 """Methods trained on the paper's data sets, stored, and read again."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Never
 
 import pytest
 
@@ -10,7 +12,7 @@ from score_rl.errors import Stopped
 from score_rl.report.grouping import gather
 
 
-def test_what_a_job_trains_on():
+def test_what_a_job_trains_on() -> None:
     assert len(jobs.dataset_names("table")) == 15
     assert jobs.dataset_names("medium") == ["halfcheetah-medium", "hopper-medium", "walker2d-medium"]
     assert jobs.dataset_names("hopper-expert+walker2d-medium") == ["hopper-expert", "walker2d-medium"]
@@ -24,7 +26,7 @@ def test_what_a_job_trains_on():
 
 
 @pytest.mark.slow
-def test_a_job_is_stored_and_read_by_the_report(tmp_path):
+def test_a_job_is_stored_and_read_by_the_report(tmp_path: Path) -> None:
     asked = methods.Arguments(
         sources=tmp_path, out=tmp_path, jobs=("bc:40:2:hopper-random+hopper-expert",), transitions=2_000,
         evaluations=2, episodes=2,
@@ -42,7 +44,7 @@ def test_a_job_is_stored_and_read_by_the_report(tmp_path):
         assert run.curves["evaluation/score"].steps.tolist() == [20, 40]
 
 
-def test_data_can_be_collected_before_anything_is_trained(tmp_path, monkeypatch):
+def test_data_can_be_collected_before_anything_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
     texts = ("bc:40:2:hopper-random+hopper-expert", "iql:40:1:hopper-expert")
     methods.main(methods.Arguments(tmp_path, tmp_path / "out", texts, transitions=1_000, collect=True))
@@ -51,7 +53,9 @@ def test_data_can_be_collected_before_anything_is_trained(tmp_path, monkeypatch)
     assert not any((tmp_path / "out").iterdir())
 
 
-def test_data_of_later_jobs_are_collected_while_the_first_trains(tmp_path, monkeypatch, capfd):
+def test_data_of_later_jobs_are_collected_while_the_first_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     cache = tmp_path / "cache"
     monkeypatch.setenv("SCORE_RL_CACHE", str(cache))
     texts = ("bc:40:1:hopper-random", "bc:40:1:hopper-expert", "iql:40:1:hopper-expert")
@@ -66,7 +70,7 @@ def test_data_of_later_jobs_are_collected_while_the_first_trains(tmp_path, monke
     assert "hopper_medium-v2.hdf5" in capfd.readouterr().err
 
 
-def test_what_was_stopped_is_stored_as_the_shorter_run_it_was(tmp_path, monkeypatch):
+def test_what_was_stopped_is_stored_as_the_shorter_run_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two seeds, of which one was judged twice and the other once."""
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
     job = "bc:40:2:hopper-random"
@@ -78,7 +82,7 @@ def test_what_was_stopped_is_stored_as_the_shorter_run_it_was(tmp_path, monkeypa
     stored.write_text("".join(line for line in lines if line not in late))
     assert late
 
-    def stopped(asked, job):
+    def stopped(asked, job) -> Never:
         raise Stopped("stopped at update 40 with a checkpoint")
 
     monkeypatch.setattr(methods, "run", stopped)
@@ -93,7 +97,7 @@ def test_what_was_stopped_is_stored_as_the_shorter_run_it_was(tmp_path, monkeypa
     assert ",40," not in (folder / "curves.csv").read_text()
 
 
-def test_what_was_stopped_before_it_was_judged_leaves_nothing(tmp_path, monkeypatch):
+def test_what_was_stopped_before_it_was_judged_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
     job = "bc:40:1:hopper-random"
     asked = methods.Arguments(tmp_path, tmp_path, (job,), transitions=1_000, evaluations=2)

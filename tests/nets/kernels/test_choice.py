@@ -24,7 +24,7 @@ def made_up(platform: str, capability: str | None = None) -> Any:
 HOPPER = made_up("gpu", "9.0")
 
 
-def test_a_cpu_has_the_form_for_what_it_multiplies_bfloat16_with():
+def test_a_cpu_has_the_form_for_what_it_multiplies_bfloat16_with() -> None:
     assert arithmetic_for("float32", made_up("cpu"), 1, "amx_bf16") == Arithmetic()
     without = arithmetic_for("bfloat16", made_up("cpu"), 1)
     assert without == Arithmetic("bfloat16", emulated=True)
@@ -36,7 +36,7 @@ def test_a_cpu_has_the_form_for_what_it_multiplies_bfloat16_with():
 
 
 @pytest.mark.parametrize(("capability", "memory"), [("8.6", 99), ("8.0", 163), ("9.0", 227), ("10.0", 227)])
-def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability, memory):
+def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability, memory) -> None:
     chosen = arithmetic_for("bfloat16", made_up("gpu", capability), 3)
     hopper = (Streamed(3),) if capability == "9.0" else ()
     assert chosen.critics == (Fused(3, memory), *hopper, LayerByLayer.for_runs(3))
@@ -51,7 +51,7 @@ def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability, memory):
     ("precision", "device"),
     [("float32", HOPPER), ("bfloat16", made_up("gpu", "7.5")), ("bfloat16", made_up("gpu", "gfx942"))],
 )
-def test_other_gpus_and_float32_have_aligned_layers_only(precision, device):
+def test_other_gpus_and_float32_have_aligned_layers_only(precision, device) -> None:
     assert arithmetic_for(precision, device, 1) == Arithmetic(precision, multiple=64)
 
 
@@ -68,7 +68,7 @@ def test_other_gpus_and_float32_have_aligned_layers_only(precision, device):
         ("cpu", None, 0),
     ],
 )
-def test_the_memory_of_a_kernel_follows_from_the_compute_capability(platform, capability, memory):
+def test_the_memory_of_a_kernel_follows_from_the_compute_capability(platform, capability, memory) -> None:
     assert kernel_memory(made_up(platform, capability)) == memory
 
 
@@ -80,7 +80,7 @@ def taken(device: Any, rows: int, *sizes: int, members: int = 5) -> tuple[type, 
         return type(critics_form(critics.weights, rows)), type(actor_form(actor.weights, rows))
 
 
-def test_a_network_takes_the_first_form_that_fits():
+def test_a_network_takes_the_first_form_that_fits() -> None:
     nothing = type(None)
     assert taken(HOPPER, 256, 23, 256, 256) == (Fused, Fused)
     assert taken(HOPPER, 2_048, 23, 256, 256, 256) == (Streamed, nothing)
@@ -91,13 +91,13 @@ def test_a_network_takes_the_first_form_that_fits():
     assert taken(HOPPER, 256, 23, 400, 300) == (nothing, nothing)
 
 
-def test_an_actor_of_one_output_takes_no_form_for_critics():
+def test_an_actor_of_one_output_takes_no_form_for_critics() -> None:
     actor = Perceptron.init(jax.random.key(0), (23, 256, 256, 256, 1), members=1)
     with arithmetic(arithmetic_for("bfloat16", HOPPER, 2)):
         assert actor_form(actor.weights, 4_096) is None
 
 
-def test_passes_with_one_mask_for_all_rows_have_no_form():
+def test_passes_with_one_mask_for_all_rows_have_no_form() -> None:
     weights = Perceptron.init(jax.random.key(0), (5, 64, 64, 1), members=2).weights
     with arithmetic(arithmetic_for("bfloat16", HOPPER, 2)):
         assert passes_form(weights, "row") == DropoutPasses(2)
@@ -106,7 +106,7 @@ def test_passes_with_one_mask_for_all_rows_have_no_form():
     assert passes_form(weights, "row") is None
 
 
-def test_nothing_is_chosen_outside_of_an_arithmetic():
+def test_nothing_is_chosen_outside_of_an_arithmetic() -> None:
     net = Perceptron.init(jax.random.key(0), (5, 64, 64, 1), members=2)
     assert critics_form(net.weights, 256) is None
     assert actor_form(net.weights, 256) is None

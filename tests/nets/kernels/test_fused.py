@@ -31,7 +31,7 @@ TILINGS = [
 
 
 @pytest.mark.parametrize(("tiling", "inputs"), list(zip(TILINGS, (5, 23, 16, 15), strict=True)))
-def test_in_float32_the_kernels_are_the_network(tiling, inputs, monkeypatch):
+def test_in_float32_the_kernels_are_the_network(tiling, inputs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(inputs=inputs), jax.random.normal(jax.random.key(1), (ROWS, inputs))
     q, slopes = gradients(kernels(tiling), net, x)
@@ -41,7 +41,7 @@ def test_in_float32_the_kernels_are_the_network(tiling, inputs, monkeypatch):
 
 
 @pytest.mark.parametrize("rounded", [True, False])
-def test_rounding_costs_what_bfloat16_costs(rounded):
+def test_rounding_costs_what_bfloat16_costs(rounded) -> None:
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     q, slopes = gradients(kernels(TILINGS[0]._replace(rounded=rounded)), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -49,7 +49,7 @@ def test_rounding_costs_what_bfloat16_costs(rounded):
     assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
 
 
-def test_fleets_of_networks(monkeypatch):
+def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     nets = jax.vmap(lambda key: Perceptron.init(key, (INPUTS, 64, 64, 1), members=MEMBERS))(
         jax.random.split(jax.random.key(0), 2)
@@ -63,7 +63,7 @@ def test_fleets_of_networks(monkeypatch):
 
 
 @pytest.mark.parametrize("tiling", TILINGS[1:3])
-def test_the_gradient_by_the_input_alone(tiling, monkeypatch):
+def test_the_gradient_by_the_input_alone(tiling, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
 
@@ -78,7 +78,7 @@ def actors(width: int = 128, number: int = 6) -> Perceptron:
 
 
 @pytest.mark.parametrize(("tiling", "number"), [(TILINGS[0], MANY), (TILINGS[2], 2), (TILINGS[3], 6)])
-def test_several_outputs(tiling, number, monkeypatch):
+def test_several_outputs(tiling, number, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = actors(number=number), jax.random.normal(jax.random.key(1), (ROWS, 17))
     weights = jax.random.normal(jax.random.key(2), (2, ROWS, number))
@@ -93,7 +93,7 @@ def test_several_outputs(tiling, number, monkeypatch):
     assert distance(slopes, expected_slopes) < 1e-5
 
 
-def test_several_outputs_by_the_input_alone(monkeypatch):
+def test_several_outputs_by_the_input_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = actors(), jax.random.normal(jax.random.key(1), (ROWS, 17))
     slope, expected = (
@@ -104,7 +104,7 @@ def test_several_outputs_by_the_input_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("number", [1, 6])
-def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch):
+def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     keys = jax.random.split(jax.random.key(0), 2)
     fleet = jax.vmap(lambda key: Perceptron.init(key, (17, 64, 64, number)))(keys)
@@ -122,7 +122,7 @@ def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize("runs", [1, 75])
-def test_they_are_accepted_for_a_gpu(runs):
+def test_they_are_accepted_for_a_gpu(runs) -> None:
     """As far as that goes without one: Pallas translates them for Triton."""
     net, x = network(256), jnp.ones((256, INPUTS))
 
@@ -141,7 +141,7 @@ def fits(*sizes: int, members: int | None = MEMBERS, memory: int = 227) -> bool:
     return Fused(1, memory).fits(Perceptron.init(jax.random.key(0), sizes, members=members).weights, ROWS)
 
 
-def test_only_networks_of_their_shape():
+def test_only_networks_of_their_shape() -> None:
     assert fits(INPUTS, 256, 256, 1)
     assert not fits(INPUTS, 96, 96, 1)
     assert not fits(5, 64, 64, 64, 1)
@@ -152,7 +152,7 @@ def test_only_networks_of_their_shape():
     assert not fits(5, 64, 64, 1, memory=30)
 
 
-def test_small_fleets_are_cut_into_more_programs():
+def test_small_fleets_are_cut_into_more_programs() -> None:
     tilings = map(fastest_tiling, (1, 5, 20, 60, 375))
     programs = [tiling.groups * 256 // tiling.units for tiling in tilings]
     assert programs == sorted(programs, reverse=True)
@@ -172,7 +172,7 @@ def test_small_fleets_are_cut_into_more_programs():
         *((99, 23, 64, 5), (99, 47, 64, 5), (99, 119, None, None)),
     ],
 )
-def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units, groups):
+def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units, groups) -> None:
     rows = 260  # five tiles
     tiling = Fused(75, memory).tiling_for(MEMBERS, rows, inputs)
     assert (tiling and tiling.units) == units
@@ -182,7 +182,7 @@ def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units, gr
     assert one is None or one.units == 64
 
 
-def test_critics_use_them_where_they_are_chosen():
+def test_critics_use_them_where_they_are_chosen() -> None:
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     with arithmetic(Arithmetic("bfloat16", (Fused(1, tiling=TILINGS[0]),))):
         chosen = net.scalars(x)

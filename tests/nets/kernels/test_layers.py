@@ -37,7 +37,7 @@ CASES = [  # form, hidden widths, inputs, rows
 
 
 @pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
-def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch):
+def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
     q, slopes = gradients(kernels(form), net, x)
@@ -47,7 +47,7 @@ def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monk
     assert distance(slopes, expected_slopes) < 1e-5
 
 
-def test_rounding_costs_what_bfloat16_costs():
+def test_rounding_costs_what_bfloat16_costs() -> None:
     net, x = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     q, slopes = gradients(kernels(SMALL), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -55,7 +55,7 @@ def test_rounding_costs_what_bfloat16_costs():
     assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
 
 
-def test_fleets_of_networks(monkeypatch):
+def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "DTYPE", jnp.float32)
     nets = jax.vmap(lambda key: Perceptron.init(key, (INPUTS, 64, 64, 64, 1), members=MEMBERS))(
         jax.random.split(jax.random.key(0), 2)
@@ -72,7 +72,7 @@ def fits(*sizes: int, members: int | None = MEMBERS) -> bool:
     return LayerByLayer().fits(Perceptron.init(jax.random.key(0), sizes, members=members).weights, ROWS)
 
 
-def test_only_networks_of_their_shape():
+def test_only_networks_of_their_shape() -> None:
     assert fits(INPUTS, 256, 256, 256, 1)
     assert fits(INPUTS, 64, 1)
     assert fits(INPUTS, 64, 192, 1)
@@ -82,7 +82,7 @@ def test_only_networks_of_their_shape():
     assert not fits(5, 64, 64, 1, members=None)
 
 
-def test_sums_are_cut_into_equal_parts():
+def test_sums_are_cut_into_equal_parts() -> None:
     assert layers._parts(124, 4) == 4
     assert layers._parts(124, 5) == 4
     assert layers._parts(124, 20) == 31
@@ -93,7 +93,7 @@ def test_sums_are_cut_into_equal_parts():
     assert few > some > many == 1
 
 
-def test_critics_use_them_where_they_are_chosen():
+def test_critics_use_them_where_they_are_chosen() -> None:
     net, s = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, 17))
     a = jax.random.uniform(jax.random.key(2), (4, ROWS, 6), minval=-1, maxval=1)
     with arithmetic(Arithmetic("bfloat16", (SMALL,))):
@@ -104,7 +104,7 @@ def test_critics_use_them_where_they_are_chosen():
     assert 0 < jnp.abs(many - values_of_many(net, s, a)).max() < 4e-3
 
 
-def test_slopes_by_states_and_actions(monkeypatch):
+def test_slopes_by_states_and_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layers, "DTYPE", jnp.float32)
     net, s = network(64, 64), jax.random.normal(jax.random.key(1), (ROWS, 17))
     a = jax.random.uniform(jax.random.key(2), (2, ROWS, 6), minval=-1, maxval=1)
@@ -128,7 +128,7 @@ def test_slopes_by_states_and_actions(monkeypatch):
     ],
 )
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
-def test_they_can_be_lowered_for_gpus(form, members, rows, inputs):
+def test_they_can_be_lowered_for_gpus(form, members, rows, inputs) -> None:
     """As far as a machine without one can tell."""
     lowered = lowered_for_gpus(kernels(form), members, rows, inputs)
     # A narrow input: two forward, one back, two gradients of weights, by the first weight and by the input. A wide one:

@@ -33,7 +33,7 @@ def widened(net: Perceptron, x, layout=AMX.few):
 @pytest.mark.parametrize("sizes", [(5, 16), (23, 64, 64), (31, 32, 48, 16), (32, 33, 31)])
 @pytest.mark.parametrize("rows", [50, 64])
 @pytest.mark.parametrize("layout", ALL)
-def test_in_float32_it_is_the_network(sizes, rows, layout, monkeypatch):
+def test_in_float32_it_is_the_network(sizes, rows, layout, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)  # the same without rounding: its algebra
     net, x = network(*sizes), jax.random.normal(jax.random.key(1), (rows, sizes[0]))
     q, slopes = gradients(partial(widened, layout=layout), net, x)
@@ -44,7 +44,7 @@ def test_in_float32_it_is_the_network(sizes, rows, layout, monkeypatch):
 
 @pytest.mark.parametrize(("most_rows", "most_blocks"), [(32, 16), (64, 2), (7, 3)])
 @pytest.mark.parametrize("layout", ALL)
-def test_blocks_of_rows_change_nothing(layout, most_rows, most_blocks, monkeypatch):
+def test_blocks_of_rows_change_nothing(layout, most_rows, most_blocks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)
     net, x = network(5, 16, 16), jax.random.normal(jax.random.key(1), (150, 5))
     whole = gradients(partial(widened, layout=layout), net, x)
@@ -55,7 +55,7 @@ def test_blocks_of_rows_change_nothing(layout, most_rows, most_blocks, monkeypat
 
 
 @pytest.mark.parametrize("layout", ALL)
-def test_rounding_costs_what_bfloat16_costs(layout):
+def test_rounding_costs_what_bfloat16_costs(layout) -> None:
     net, x = network(23, 128, 128), jax.random.normal(jax.random.key(1), (50, 23))
     q, slopes = gradients(partial(widened, layout=layout), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -63,7 +63,7 @@ def test_rounding_costs_what_bfloat16_costs(layout):
     assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
 
 
-def test_fleets_of_networks(monkeypatch):
+def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)
     nets = jax.vmap(lambda key: Perceptron.init(key, (5, 16, 16, 1), members=MEMBERS))(
         jax.random.split(jax.random.key(0), 2)
@@ -78,7 +78,7 @@ def test_fleets_of_networks(monkeypatch):
 
 @pytest.mark.parametrize("number", [1, 6])
 @pytest.mark.parametrize("layout", ALL)
-def test_actors(layout, number, monkeypatch):
+def test_actors(layout, number, monkeypatch: pytest.MonkeyPatch) -> None:
     actor, x = Perceptron.init(jax.random.key(0), (17, 64, 64, number)), jax.random.normal(jax.random.key(1), (50, 17))
 
     def both():
@@ -95,7 +95,7 @@ def test_actors(layout, number, monkeypatch):
     assert distance(slopes, plain_slopes) < 1e-5
 
 
-def test_critics_take_this_form_where_it_is_chosen():
+def test_critics_take_this_form_where_it_is_chosen() -> None:
     net, s = network(5, 16, 16), jax.random.normal(jax.random.key(1), (8, 3))
     a = jax.random.normal(jax.random.key(2), (4, 8, 2))
     with arithmetic(chosen(AMX)):
@@ -106,7 +106,7 @@ def test_critics_take_this_form_where_it_is_chosen():
     assert (one != values(net, s, a[1])).any()
 
 
-def test_many_rows_may_take_another_form(monkeypatch):
+def test_many_rows_may_take_another_form(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(padded, "MANY", 20)
     few, many = Layout(16), Layout(16, inside=False)
     net, x = network(5, 16, 16), jax.random.normal(jax.random.key(1), (21, 5))

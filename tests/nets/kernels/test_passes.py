@@ -22,7 +22,7 @@ MEMBERS = 2
 
 
 @pytest.fixture
-def unrounded(monkeypatch):
+def unrounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same kernels without rounding: their algebra."""
     monkeypatch.setattr(kernels, "DTYPE", jnp.float32)
 
@@ -89,14 +89,14 @@ PUBLISHED = [  # counter, key, result: the known answers for philox2x32 with ten
 
 
 @pytest.mark.parametrize(("counter", "key", "result"), PUBLISHED)
-def test_the_generator_gives_the_published_numbers(counter, key, result):
+def test_the_generator_gives_the_published_numbers(counter, key, result) -> None:
     words = random_words(jnp.uint32(key), tuple(jnp.uint32(word) for word in counter), interpret=True)
     assert tuple(map(int, words)) == result
     assert tuple(map(int, philox(key, *counter))) == result
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.37])
-def test_units_are_dropped_at_the_rate_and_independently(rate):
+def test_units_are_dropped_at_the_rate_and_independently(rate) -> None:
     """Of a million decisions: rows, units, passes, layers, members and keys share nothing."""
     shape = (2, 96, 128, 20)  # members, rows, width, passes
     one, other = (masks(jax.random.key(seed), rate, *shape) for seed in (0, 1))
@@ -125,7 +125,7 @@ CASES = [  # width, rows, passes, rate
 
 @pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize(("width", "rows", "passes", "rate"), CASES)
-def test_in_float32_the_kernels_are_the_passes(width, rows, passes, rate):
+def test_in_float32_the_kernels_are_the_passes(width, rows, passes, rate) -> None:
     net, hidden, key = critics(width), hidden_layer(rows, width), jax.random.key(3)
     mean, variance, slope = expected(net, hidden, masks(key, rate, MEMBERS, rows, width, passes), rate)
     given_slope = jax.random.normal(jax.random.key(4), mean.shape)
@@ -146,7 +146,7 @@ def test_in_float32_the_kernels_are_the_passes(width, rows, passes, rate):
 
 
 @pytest.mark.usefixtures("unrounded")
-def test_a_variance_far_from_zero_is_not_lost():
+def test_a_variance_far_from_zero_is_not_lost() -> None:
     """Values of a thousand that differ by a hundredth."""
     net, key = critics(64), jax.random.key(3)
     net = Perceptron(net.weights, (*net.biases[:-1], net.biases[-1] + 1000))
@@ -157,7 +157,7 @@ def test_a_variance_far_from_zero_is_not_lost():
     np.testing.assert_allclose(variances, variance, rtol=1e-3)
 
 
-def test_rounding_costs_what_bfloat16_costs():
+def test_rounding_costs_what_bfloat16_costs() -> None:
     net, hidden, key = critics(64), hidden_layer(64, 64), jax.random.key(3)
     mean, variance, slope = expected(net, hidden, masks(key, 0.1, MEMBERS, 64, 64, 6), 0.1)
     means, variances = found(net, hidden, key, 0.1, 6)
@@ -167,7 +167,7 @@ def test_rounding_costs_what_bfloat16_costs():
     assert np.linalg.norm(slopes - slope) < 0.02 * np.linalg.norm(slope)
 
 
-def test_the_shape_of_the_work_changes_no_mask():
+def test_the_shape_of_the_work_changes_no_mask() -> None:
     net, hidden, key = critics(64), hidden_layer(100, 64), jax.random.key(3)
     shapes = [ProgramShape(64, 4, 1, 1), ProgramShape(64, 4, 1, 40), ProgramShape(128, 8, 1, 6)]
     results = [found(net, hidden, key, 0.2, 5, FORM._replace(values=shape)) for shape in shapes]
@@ -176,7 +176,7 @@ def test_the_shape_of_the_work_changes_no_mask():
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-7)
 
 
-def test_a_fleet_draws_what_each_run_draws_alone():
+def test_a_fleet_draws_what_each_run_draws_alone() -> None:
     nets = jax.vmap(lambda key: Perceptron.init(key, (5, 64, 64, 1), members=MEMBERS))(
         jax.random.split(jax.random.key(0), 3)
     )
@@ -194,7 +194,7 @@ def test_a_fleet_draws_what_each_run_draws_alone():
             np.testing.assert_allclose(one[number], other, rtol=1e-5, atol=1e-7)
 
 
-def test_mean_and_variance_are_those_of_the_compilers_passes():
+def test_mean_and_variance_are_those_of_the_compilers_passes() -> None:
     """Up to what two times 200 draws leave open."""
     net, hidden, passes = critics(64), hidden_layer(64, 64), 200
     theirs = many_passes(net, hidden, jax.random.key(5), 0.1, "row", passes)
@@ -209,7 +209,7 @@ def test_mean_and_variance_are_those_of_the_compilers_passes():
 # -- where they are used, and what they refuse ------------------------------------------------------------------------
 
 
-def test_critics_use_them_where_they_are_chosen():
+def test_critics_use_them_where_they_are_chosen() -> None:
     net, hidden, key = critics(64), hidden_layer(10, 64), jax.random.key(3)
     with arithmetic(CHOSEN):
         chosen, of_a_pass = (many_passes(net, hidden, key, 0.1, masks, 3) for masks in ("row", "pass"))
@@ -224,7 +224,7 @@ def fits(*sizes: int, members: int | None = MEMBERS) -> bool:
     return DropoutPasses().fits(Perceptron.init(jax.random.key(0), sizes, members=members).weights)
 
 
-def test_only_critics_of_their_shape():
+def test_only_critics_of_their_shape() -> None:
     assert fits(5, 256, 256, 1)
     assert fits(5, 64, 64, 1)
     for sizes in ((5, 64, 128, 1), (5, 192, 192, 1), (5, 64, 64, 64, 1), (5, 64, 1), (5, 64, 64, 2)):
@@ -232,7 +232,7 @@ def test_only_critics_of_their_shape():
     assert not fits(5, 64, 64, 1, members=None)
 
 
-def test_gradients_that_they_do_not_have_are_refused():
+def test_gradients_that_they_do_not_have_are_refused() -> None:
     net, hidden, key = critics(64), hidden_layer(10, 64), jax.random.key(3)
     with pytest.raises(NotImplementedError, match="parameters or the rate"):
         jax.grad(lambda net: found(net, hidden, key, 0.1, 3)[0].sum())(net)
@@ -261,14 +261,14 @@ def on_a_gpu(form: DropoutPasses, rows: int, width: int):
 
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize(("rows", "width"), [(2_560, 256), (256, 128), (100, 64)])
-def test_they_can_be_lowered_for_gpus(rows, width):
+def test_they_can_be_lowered_for_gpus(rows, width) -> None:
     """As far as a machine without one can tell."""
     assert on_a_gpu(DropoutPasses(runs=2), rows, width).count("triton") == 2
 
 
 @pytest.mark.skipif(jax.default_backend() != "gpu", reason="needs a GPU")
 @pytest.mark.parametrize("width", [64, 128, 256])
-def test_on_a_gpu_they_compute_what_the_interpreter_does(width):
+def test_on_a_gpu_they_compute_what_the_interpreter_does(width) -> None:
     net, hidden, key = critics(width), hidden_layer(300, width), jax.random.key(3)
 
     def both(form):
@@ -281,7 +281,7 @@ def test_on_a_gpu_they_compute_what_the_interpreter_does(width):
         assert jnp.linalg.norm(one - other) < 5e-3 * jnp.linalg.norm(other)
 
 
-def test_no_program_asks_how_many_there_are():
+def test_no_program_asks_how_many_there_are() -> None:
     """On a device the axes of a grid are folded into three, so it would be told something else."""
     net, hidden, key = critics(64), hidden_layer(10, 64), jax.random.key(3)
     written = str(jax.make_jaxpr(lambda hidden: found(net, hidden, key, 0.1, 3))(hidden))

@@ -40,7 +40,7 @@ CASES = [  # form, hidden widths, inputs, rows
 
 
 @pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
-def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch):
+def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
     q, slopes = gradients(kernels(form), net, x)
@@ -51,7 +51,7 @@ def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monk
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_rounding_costs_what_bfloat16_costs(stored):
+def test_rounding_costs_what_bfloat16_costs(stored) -> None:
     net, x = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     q, slopes = gradients(kernels(MANY_RUNS._replace(stored=stored)), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -59,7 +59,7 @@ def test_rounding_costs_what_bfloat16_costs(stored):
     assert distance(slopes, expected_slopes) < 0.1  # a unit near its kink may fall on the other side
 
 
-def test_fleets_of_networks(monkeypatch):
+def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed, "DTYPE", jnp.float32)
     nets = jax.vmap(lambda key: Perceptron.init(key, (INPUTS, 64, 64, 64, 1), members=MEMBERS))(
         jax.random.split(jax.random.key(0), 2)
@@ -76,7 +76,7 @@ def suits(net: Perceptron, rows: int = 2_048) -> bool:
     return Streamed().fits(net.weights, rows)
 
 
-def test_only_networks_of_their_shape_on_many_rows():
+def test_only_networks_of_their_shape_on_many_rows() -> None:
     assert suits(network(256, 256, 256))
     assert suits(network(64, 128, 256, 64))
     assert not suits(network(256, 256))
@@ -89,7 +89,7 @@ def test_only_networks_of_their_shape_on_many_rows():
     assert not suits(network(256, 256, 256), rows=2_047)
 
 
-def test_critics_use_them_where_they_are_chosen(monkeypatch):
+def test_critics_use_them_where_they_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed, "DTYPE", jnp.float32)
     net, s = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, 17))
     a = jax.random.uniform(jax.random.key(2), (2, ROWS, 6), minval=-1, maxval=1)
@@ -106,13 +106,13 @@ def test_critics_use_them_where_they_are_chosen(monkeypatch):
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
-def test_they_can_be_lowered_for_gpus(stored, members, rows, inputs):
+def test_they_can_be_lowered_for_gpus(stored, members, rows, inputs) -> None:
     """As far as a machine without one can tell."""
     lowered = lowered_for_gpus(kernels(Streamed(runs=2, stored=stored)), members, rows, inputs)
     assert lowered.count("triton") == 7  # two forward, one back, two sums, the first weight's and the input's
 
 
-def test_no_program_asks_how_many_there_are():
+def test_no_program_asks_how_many_there_are() -> None:
     """On a device the axes of a grid are folded into three, so it would be told something else."""
     net, x = network(64, 64, 64), jnp.zeros((ROWS, INPUTS))
     slopes = jax.grad(lambda net, x: kernels(MANY_RUNS)(net, x).sum(), argnums=(0, 1))

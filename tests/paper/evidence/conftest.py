@@ -8,7 +8,7 @@ from score_rl.paper.evidence import method_claims, tables
 
 
 @pytest.fixture
-def hastily(monkeypatch):
+def hastily(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals from few resamples: these results are far apart."""
     few = functools.partial(tables.aggregates, repetitions=50)
     monkeypatch.setattr(method_claims, "aggregates", few)

@@ -38,7 +38,7 @@ def stored_grid(scores):
     ]  # fmt: skip
 
 
-def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
+def test_a_grids_choices_stand_beside_the_common_setting(tmp_path: Path) -> None:
     assert tables.grid(Evidence({}), tmp_path) == "Not run yet."
     grid = stored_grid({("replica:hopper-expert", 0.1, 1.0): 110.0, ("replica:hopper-random", 0.2, 0.98): 30.0})
     by = {"chosen_by_seeds": [5]}
@@ -64,7 +64,7 @@ def test_a_grids_choices_stand_beside_the_common_setting(tmp_path):
 
 
 @pytest.mark.usefixtures("hastily")
-def test_chosen_settings_stand_beside_the_common_one_and_decide_nothing(tmp_path):
+def test_chosen_settings_stand_beside_the_common_one_and_decide_nothing(tmp_path: Path) -> None:
     methods = ("score", "td3-bc")
     stored = reading.collect(complete({"score": -30.0}, methods))
     assert stored.with_choices() == {}
@@ -98,7 +98,7 @@ def chosen(stored, dataset, more):
 
 
 @pytest.mark.usefixtures("hastily")
-def test_a_shorter_report_of_a_choice_is_in_no_mean():
+def test_a_shorter_report_of_a_choice_is_in_no_mean() -> None:
     stored = reading.collect(complete(methods=("score",)))
     (choice,) = chosen(stored, "hopper-expert", 5.0)
     short = dataclasses.replace(choice.result, protocol=dataclasses.replace(choice.result.protocol, updates=300_000))
@@ -107,7 +107,7 @@ def test_a_shorter_report_of_a_choice_is_in_no_mean():
     assert stored.with_choices() == {}
 
 
-def test_a_grid_of_any_size_is_drawn(stored):
+def test_a_grid_of_any_size_is_drawn(stored) -> None:
     for number in (1, 4, 5):
         figure = figures.grid_figure([stored.choices[0]] * number)
         shown = [axis for axis in figure.axes if axis.get_visible()]
@@ -118,7 +118,7 @@ def test_a_grid_of_any_size_is_drawn(stored):
     assert [text.get_text() for text in axis.texts].count("diverged") == 1
 
 
-def test_a_choice_that_has_not_been_trained_says_so(tmp_path):
+def test_a_choice_that_has_not_been_trained_says_so(tmp_path: Path) -> None:
     grid = stored_grid({("replica:hopper-expert", 0.1, 1.0): 110.0})
     stored = reading.collect([])
     choices = reading.read_choices(grid, [], stored)

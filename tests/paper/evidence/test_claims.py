@@ -24,7 +24,7 @@ def overall(**options):
 
 
 @pytest.mark.usefixtures("hastily")
-def test_first_overall():
+def test_first_overall() -> None:
     assert overall() == HOLDS
     assert overall(shift={"cql": 20.0}) == FAILS
     assert overall(methods=("score", "td3-bc", "cql")) == OPEN, "not against all that the paper names"
@@ -41,7 +41,7 @@ def test_first_overall():
 
 
 @pytest.mark.usefixtures("hastily")
-def test_strongest_on_low_and_medium_quality():
+def test_strongest_on_low_and_medium_quality() -> None:
     def word(runs):
         return low_and_medium(reading.collect(runs)).word
 
@@ -59,7 +59,7 @@ def test_strongest_on_low_and_medium_quality():
 
 
 @pytest.mark.usefixtures("hastily")
-def test_best_in_all_aggregates():
+def test_best_in_all_aggregates() -> None:
     def word(runs):
         return all_aggregates(reading.collect(runs)).word
 
@@ -88,7 +88,7 @@ def sweep(name, values):
 
 
 @pytest.mark.parametrize(("fast", "half", "word"), [(50, 5, HOLDS), (75, 9, PART), (85, 1, FAILS)])
-def test_late_collapse(fast, half, word):
+def test_late_collapse(fast, half, word) -> None:
     narrow = {"γ_bc = 0.96": (fast, half, 0), "γ_bc = 0.98": (80, 2, 0)}
     broad = {"γ_bc = 0.96": (90, 1, 0), "γ_bc = 0.98": (80, 2, 0)}
     verdict = decay(sweep("sweep-decay", {"replica:hopper-medium": narrow, "replica:hopper-medium-replay": broad}))
@@ -101,7 +101,7 @@ def ended(dataset, beta, decay, best, last):
     return Ending(dataset, beta, decay, best, last, Path("curves.csv"))
 
 
-def test_late_collapse_in_the_papers_length():
+def test_late_collapse_in_the_papers_length() -> None:
     """A fall below half of the best is a collapse; a fall of the usual setting as well is no sign of γ_bc."""
 
     def word(*endings, **sweeps):
@@ -123,7 +123,7 @@ def test_late_collapse_in_the_papers_length():
     assert "hopper-expert: 1 of 2 with β 0.2 (0 of 1 with 0.98)" in because
 
 
-def test_endings_are_those_of_whole_trainings_of_score_alone():
+def test_endings_are_those_of_whole_trainings_of_score_alone() -> None:
     def trained(scores, algorithm="score", steps=MILLION, **config):
         return curve_of(algorithm, "replica:hopper-expert", scores, steps, **config)
 
@@ -146,19 +146,19 @@ def test_endings_are_those_of_whole_trainings_of_score_alone():
     ("three", "nine", "word"),
     [((60, 9), (81, 1), HOLDS), ((60, 0.5), (99, 1), FAILS), ((60, 0.5), (81, 1), PART)],
 )
-def test_numbers_of_critics(three, nine, word):
+def test_numbers_of_critics(three, nine, word) -> None:
     values = {"M = 3": (*three, 0), "M = 5": (80, 2, 0), "M = 7": (80, 2, 0), "M = 9": (*nine, 0)}
     assert critics(sweep("sweep-critics", {"replica:hopper-medium": values})).word == word
 
 
 @pytest.mark.parametrize(("score", "target", "word"), [(10, -1e4, HOLDS), (10, 30, FAILS), (79, -1e4, FAILS)])
-def test_over_pessimism(score, target, word):
+def test_over_pessimism(score, target, word) -> None:
     values = {"β = 0.2": (80, 2, 36), "β = 2.0": (score, 1, target)}
     assert beta(sweep("sweep-beta", {"replica:hopper-medium": values})).word == word
 
 
 @pytest.mark.parametrize(("half", "word"), [(2, FAILS), (20, HOLDS)])
-def test_small_penalties_alike(half, word):
+def test_small_penalties_alike(half, word) -> None:
     values = {"β = 0.1": (50, half, 0), "β = 0.2": (60, half, 0), "β = 0.5": (70, half, 0), "β = 2.0": (1, 1, 0)}
     stored = sweep("sweep-beta", {"replica:hopper-medium": values})
     assert alike(stored).word == word
@@ -166,7 +166,7 @@ def test_small_penalties_alike(half, word):
     assert alike(sweep("sweep-beta", both)).word == (PART if word == FAILS else word)
 
 
-def test_what_is_not_stored_is_open():
+def test_what_is_not_stored_is_open() -> None:
     nothing = Evidence({})
     assert {claim.judge(nothing).word for claim in CLAIMS} == {OPEN}
     assert decay(sweep("sweep-decay", {"replica:hopper-medium": {"γ_bc = 0.98": (1, 1, 1)}})).word == OPEN
@@ -190,12 +190,12 @@ def timed(score, pbrl, platform):
         ([{"methods": {}}, {}], OPEN),
     ],
 )
-def test_speed(files, word):
+def test_speed(files, word) -> None:
     stored = Evidence({}, speeds={Path(f"{place}.json"): file for place, file in enumerate(files)})
     assert speed(stored).word == word
 
 
-def test_the_run_time_experiment_counts_epochs():
+def test_the_run_time_experiment_counts_epochs() -> None:
     methods = {"score": {"seconds_per_epoch": 1.0}, "pbrl-prior": {"seconds_per_epoch": 3.2}}
     result = {"numbers": {"device": "A GPU", "methods": methods}}
     verdict = speed(Evidence({}, experiments={"runtime": (Path("result.json"), result)}))

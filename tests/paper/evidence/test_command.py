@@ -28,26 +28,28 @@ def stored():
 
 
 @pytest.mark.parametrize("document", command.DOCUMENTS)
-def test_documents_show_what_is_stored(document, stored):
+def test_documents_show_what_is_stored(document, stored) -> None:
     path = CHECKOUT / document
     text = path.read_text()
     assert "<!-- evidence:" in text
     assert command.rewritten(text, stored, path.parent) == text, "run: make evidence"
 
 
-def test_every_table_stands_in_a_document():
+def test_every_table_stands_in_a_document() -> None:
     text = "".join((CHECKOUT / document).read_text() for document in command.DOCUMENTS)
     assert all(f"<!-- evidence:{name} -->" in text for name in tables.TABLES)
 
 
-def test_figures_are_drawn_from_what_is_stored(stored):
+def test_figures_are_drawn_from_what_is_stored(stored) -> None:
     found = sorted((CHECKOUT / tables.FIGURES).glob("*.svg"))
     assert "score.svg" in [path.name for path in found]
     for path in found:
         assert figures.numbers_in(path) == figures.drawn_numbers(stored), "run: make evidence"
 
 
-def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
+def test_the_command_writes_and_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In a project of its own: empty at first, with results later."""
     for name in command.DOCUMENTS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -76,14 +78,14 @@ def test_the_command_writes_and_checks(tmp_path, monkeypatch, capsys):
         command.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", made_up, tmp_path)
 
 
-def test_figures_are_the_same_bytes_again(tmp_path, stored):
+def test_figures_are_the_same_bytes_again(tmp_path: Path, stored) -> None:
     for folder in ("a", "b"):
         figures.draw(stored, tmp_path / folder)
     assert (tmp_path / "a" / "score.svg").read_bytes() == (tmp_path / "b" / "score.svg").read_bytes()
 
 
 @pytest.mark.usefixtures("hastily")
-def test_tables_work_with_nothing_and_with_everything(tmp_path):
+def test_tables_work_with_nothing_and_with_everything(tmp_path: Path) -> None:
     nothing = reading.collect([])
     everything = reading.collect(complete())
     for table in tables.TABLES.values():
@@ -99,7 +101,9 @@ def test_tables_work_with_nothing_and_with_everything(tmp_path):
 # -- the command that shows all methods ------------------------------------------------------------------------------
 
 
-def test_the_main_table_from_stored_has_the_same_numbers(tmp_path, monkeypatch, capsys, stored):
+def test_the_main_table_from_stored_has_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stored
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(CHECKOUT)
     with pytest.raises(SystemExit) as end:

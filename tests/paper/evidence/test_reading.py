@@ -1,6 +1,7 @@
 """Which of the stored runs stand for a method on a data set, on results made up here."""
 
 import dataclasses
+from pathlib import Path
 
 from score_rl.paper.evidence import cells, reading, tables
 from score_rl.paper.experiments.protocols import Protocol, closest, labelled, protocol_of
@@ -14,7 +15,7 @@ def pick(*groups):
     return found
 
 
-def test_most_updates_then_most_seeds_then_the_nearest_data():
+def test_most_updates_then_most_seeds_then_the_nearest_data() -> None:
     replica, again = "replica:hopper-medium", "hopper-medium-recollected"
     brief = runs("score", again, [1, 2, 3, 4, 5], 300_000, folder="brief")
     few = runs("score", replica, [10, 11], folder="few")
@@ -26,7 +27,7 @@ def test_most_updates_then_most_seeds_then_the_nearest_data():
     assert pick(near, runs("score", again, [7] * 9, status="failed")).dataset == again, "what did not finish is nothing"
 
 
-def test_a_cell_never_mixes_protocols():
+def test_a_cell_never_mixes_protocols() -> None:
     """Other lengths, other data under one name, other settings and a repetition are other cells."""
     name = "replica:hopper-medium"
     one = runs("score", name, [1, 2], folder="a")
@@ -40,7 +41,7 @@ def test_a_cell_never_mixes_protocols():
         assert pick(one, other).final("evaluation/score").tolist() == [1, 2]
 
 
-def test_of_equals_the_folder_with_most_data_sets_counts():
+def test_of_equals_the_folder_with_most_data_sets_counts() -> None:
     """A method's cells come from one training where they can, whatever the folders are called and trained in."""
     few = runs("td3-bc", "replica:hopper-medium", [1, 1], folder="a")
     many = [
@@ -53,7 +54,7 @@ def test_of_equals_the_folder_with_most_data_sets_counts():
         assert (found.scores, found.precision) == ([7, 7], "bfloat16")
 
 
-def test_schedules_may_be_shorter_and_morel_counts_iterations():
+def test_schedules_may_be_shorter_and_morel_counts_iterations() -> None:
     assert protocol_of(pick(runs("score", "replica:hopper-medium", [1], 300_000, bc_decay_every=3_000))).shorter
     whole = protocol_of(pick(runs("morel", "replica:hopper-medium", [1] * 5, 1_000)))
     assert whole == Protocol(MILLION, 5, 10, each=1_000)
@@ -63,7 +64,7 @@ def test_schedules_may_be_shorter_and_morel_counts_iterations():
     assert str(half) == "500 iterations × 2"
 
 
-def test_what_is_shorter_says_so_in_its_name():
+def test_what_is_shorter_says_so_in_its_name() -> None:
     found = closest(
         runs("cql", "replica:hopper-medium", [1, 2], 200_000)
         + runs("cql", "replica:hopper-expert", [1, 2, 3])
@@ -77,7 +78,7 @@ def test_what_is_shorter_says_so_in_its_name():
     }
 
 
-def test_everything_else_that_is_stored_is_named(tmp_path):
+def test_everything_else_that_is_stored_is_named(tmp_path: Path) -> None:
     found = reading.collect(
         runs("score", "hopper-medium-recollected", [1, 3], folder="b", request={"precision": "bfloat16"})
         + runs("score", "hopper-medium-recollected", [4, 6], folder="b-float32")
@@ -90,7 +91,7 @@ def test_everything_else_that_is_stored_is_named(tmp_path):
     assert text.count("**300 k × 2**") == 1
 
 
-def test_fresh_episodes_belong_to_their_seeds():
+def test_fresh_episodes_belong_to_their_seeds() -> None:
     made = runs("score", "hopper-medium-recollected", [1, 2, 3])
     fresh = {0: {100: 10.0}, 1: {}, 2: {100: 30.0}}
     made = [dataclasses.replace(r, fresh_scores=fresh[r.seed]) for r in made]
@@ -100,7 +101,7 @@ def test_fresh_episodes_belong_to_their_seeds():
     assert reading.collect(runs("score", "replica:hopper-medium", [1])).results["score", "hopper-medium"].fresh is None
 
 
-def test_intervals_overlap_or_not():
+def test_intervals_overlap_or_not() -> None:
     """The paper's SCORE on hopper-medium is 99.6 ± 2.8: Student's interval reaches from 95.7 to 103.5."""
     assert agree([101.2, 101.3, 101.4]) == "yes"
     assert agree([104.0, 104.1, 104.2]) == "no"
@@ -116,7 +117,7 @@ def agree(scores):
     )
 
 
-def test_other_settings_than_the_authors_are_shown_with_their_names(tmp_path):
+def test_other_settings_than_the_authors_are_shown_with_their_names(tmp_path: Path) -> None:
     usual = runs("uwac", "hopper-medium-recollected", [40.0, 42.0], dropout_masks="row")
     changed = runs("uwac", "hopper-medium-recollected", [50.0, 60.0], steps=200_000, dropout_masks="pass")
     chosen = runs("score", "replica:hopper-expert", [90.0, 92.0], request={"chosen_by_seeds": [5, 6]}, beta=0.5)

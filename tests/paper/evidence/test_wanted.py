@@ -26,11 +26,11 @@ def everything():
     }
 
 
-def test_nothing_is_missing_where_all_is_stored():
+def test_nothing_is_missing_where_all_is_stored() -> None:
     assert wanted.missing(Evidence(everything(), wanted=WANTED)) == []
 
 
-def test_grids_are_missing_until_their_choice_is_reported():
+def test_grids_are_missing_until_their_choice_is_reported() -> None:
     whole = everything()["score", "hopper-expert"]
     choice = Choice("hopper-expert", 0.5, 0.96, (5, 6), 1.0, 1.0, Path("curves.csv"))
     assert wanted.without_grid(Evidence({}, choices=[choice], wanted=WANTED)) == paper_datasets()
@@ -38,7 +38,7 @@ def test_grids_are_missing_until_their_choice_is_reported():
     assert wanted.without_grid(reported) == [d for d in paper_datasets() if d != "hopper-expert"]
 
 
-def test_every_job_is_one_that_can_be_run():
+def test_every_job_is_one_that_can_be_run() -> None:
     jobs = wanted.missing(Evidence({}, wanted=WANTED))
     assert {job.lacks for job in jobs} == {"not run"}
     named = {(job.algorithm, dataset) for job in jobs for dataset in job.datasets}
@@ -50,7 +50,7 @@ def test_every_job_is_one_that_can_be_run():
         assert parsed.steps == (200 if parsed.method == "morel" else job.updates)
 
 
-def test_what_is_shorter_or_not_judged_again_is_missing():
+def test_what_is_shorter_or_not_judged_again_is_missing() -> None:
     stored = everything()
     short, unjudged = ("cql", "hopper-medium"), ("bc", "walker2d-expert")
     stored[short] = dataclasses.replace(stored[short], protocol=Protocol(200_000, 3, 10))
@@ -70,13 +70,13 @@ def test_what_is_shorter_or_not_judged_again_is_missing():
         ("scores,score,hopper-medum,1,1", "did you mean 'hopper-medium'"),
     ],
 )
-def test_a_table_of_what_does_not_exist_is_refused(tmp_path, line, message):
+def test_a_table_of_what_does_not_exist_is_refused(tmp_path: Path, line, message) -> None:
     (tmp_path / "wanted.csv").write_text(f"what,algorithm,dataset,updates,seeds\n{line}\n")
     with pytest.raises(InputError, match=message):
         wanted.read_wanted(tmp_path / "wanted.csv")
 
 
-def test_times_come_from_gpus_that_have_timed_the_method():
+def test_times_come_from_gpus_that_have_timed_the_method() -> None:
     def timed(platform, **rates):
         device = {"platform": platform, "kind": f"a {platform}"}
         return {"methods": {"cql": {"rates": {n: {"run_steps_per_second": r} for n, r in rates.items()},

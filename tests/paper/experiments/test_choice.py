@@ -44,13 +44,13 @@ def whole(best=BEST, height=90.0, **options):
     ]
 
 
-def test_the_grid_is_the_papers_and_holds_the_usual_setting():
+def test_the_grid_is_the_papers_and_holds_the_usual_setting() -> None:
     assert len(GRID) == 9
     assert USUAL in GRID
     assert set(GRID) == {Setting(b, d) for b in (0.1, 0.2, 0.5) for d in (0.96, 0.98, 1.0)}
 
 
-def test_those_who_choose_are_not_reported():
+def test_those_who_choose_are_not_reported() -> None:
     for request in (PAPER, dataclasses.replace(PAPER, seeds=(3, 7))):
         asked = choice.plan(request)
         choosing = {each.run.seed for each in asked if each.label != COMMON}
@@ -61,7 +61,7 @@ def test_those_who_choose_are_not_reported():
     assert cost(get_experiment("grid"), PAPER) == "420 × 1M", "with five seeds of each choice"
 
 
-def test_the_last_quarter_counts_and_not_the_last_policy():
+def test_the_last_quarter_counts_and_not_the_last_policy() -> None:
     peak = [0.0] * 19 + [60.0]
     steady = [0.0] * 15 + [20.0] * 5
     means = choice.means_on([done(str(GRID[0]), peak), done(str(GRID[1]), steady)], DATA)
@@ -69,7 +69,7 @@ def test_the_last_quarter_counts_and_not_the_last_policy():
     assert choice.best(means) == GRID[1]
 
 
-def test_a_setting_with_a_broken_run_is_not_chosen_and_of_equals_the_first_is():
+def test_a_setting_with_a_broken_run_is_not_chosen_and_of_equals_the_first_is() -> None:
     runs = [
         done(str(GRID[2]), LATE, seed=5), done(str(GRID[2]), [99.0] * 3, seed=6, status="diverged"),
         done(str(GRID[4]), LATE), done(str(GRID[3]), LATE),
@@ -80,7 +80,7 @@ def test_a_setting_with_a_broken_run_is_not_chosen_and_of_equals_the_first_is():
     assert choice.best({}) is None
 
 
-def test_choices_are_trained_with_the_reported_seeds():
+def test_choices_are_trained_with_the_reported_seeds() -> None:
     other = "replica:hopper-random"
     runs = whole() + whole(Setting(0.1, 1.0), dataset=other)
     request = dataclasses.replace(PAPER, datasets=("hopper-expert", "hopper-random"))
@@ -90,7 +90,7 @@ def test_choices_are_trained_with_the_reported_seeds():
     assert trained == {(DATA, 0.5, 0.96, s) for s in range(5)} | {(other, 0.1, 1.0, s) for s in range(5)}
 
 
-def test_where_nothing_ended_nothing_is_chosen_and_it_is_said():
+def test_where_nothing_ended_nothing_is_chosen_and_it_is_said() -> None:
     request = dataclasses.replace(PAPER, datasets=("hopper-expert",))
     runs = whole(status="diverged")
     assert choice.then(request, runs) == []
@@ -99,7 +99,7 @@ def test_where_nothing_ended_nothing_is_chosen_and_it_is_said():
     assert made.tables["chosen"].rows == []
 
 
-def test_what_is_shown():
+def test_what_is_shown() -> None:
     reported = [done(CHOSEN, [88.0 + seed], seed=seed) for seed in range(5)]
     common = [done(COMMON, [70.0], seed=seed) for seed in range(4)] + [done(COMMON, [1.0], seed=4, status="diverged")]
     made = choice.present(PAPER, whole() + reported + common)
@@ -115,14 +115,14 @@ def test_what_is_shown():
     assert len(made.figures["grid"].axes) == 1
 
 
-def test_tasks_without_a_score_are_chosen_by_their_return():
+def test_tasks_without_a_score_are_chosen_by_their_return() -> None:
     runs = whole(dataset="logs", metric="evaluation/return")
     assert choice.best(choice.means_on(runs, "logs")) == Setting(0.5, 0.96)
     made = choice.present(PAPER, [*runs, done(CHOSEN, [5.0], dataset="logs", metric="evaluation/return")])
     assert made.tables["chosen"].rows[0][3:] == ("5.0 ± 0.0", "none ended", "-", "")
 
 
-def test_the_plan_says_that_there_is_more_to_come(tmp_path):
+def test_the_plan_says_that_there_is_more_to_come(tmp_path: Path) -> None:
     request = dataclasses.replace(PAPER, datasets=("hopper-expert",), out=tmp_path)
     assert "after them what grid chooses" in overview([get_experiment("grid")], request).title
     assert "after them" not in overview([get_experiment("sweep-beta")], request).title

@@ -38,13 +38,13 @@ def shown(results):
     return comparison.main_table(Request(scale=SCALES["paper"], out=Path("out")), comparison.stored(results))
 
 
-def test_without_choices_there_is_no_table_of_them():
+def test_without_choices_there_is_no_table_of_them() -> None:
     made = shown(COMMON + runs("hopper-expert", [1, 2], beta=0.5))
     assert "chosen" not in made.tables
     assert "chosen" not in made.numbers
 
 
-def test_choices_have_a_table_of_their_own():
+def test_choices_have_a_table_of_their_own() -> None:
     made, plain = shown(COMMON + BETTER), shown(COMMON)
     assert made.tables["summary"] == plain.tables["summary"]
     assert made.texts == plain.texts
@@ -58,24 +58,24 @@ def test_choices_have_a_table_of_their_own():
     assert (number["by_seeds"], number["seeds"], number["mean"]) == ([5, 6], 5, pytest.approx(104.0))
 
 
-def test_choices_are_in_no_aggregate():
+def test_choices_are_in_no_aggregate() -> None:
     done = comparison.stored(COMMON + BETTER)
     assert comparison.final_scores(done) == comparison.final_scores(comparison.stored(COMMON))
 
 
-def test_a_shorter_choice_says_so_and_is_in_no_mean():
+def test_a_shorter_choice_says_so_and_is_in_no_mean() -> None:
     short = runs("hopper-expert", [103, 104, 105], steps=300_000, by=(5, 6), beta=0.5, bc_decay=0.96)
     (expert,) = shown(COMMON + short).tables["chosen"].rows
     assert expert[2] == "104.0 ± 0.8 (300k × 3)"
 
 
-def test_of_several_choices_the_longest_counts():
+def test_of_several_choices_the_longest_counts() -> None:
     short = runs("hopper-expert", [1, 2, 3, 4, 5], steps=300_000, by=(5, 6), beta=0.1, bc_decay=1.0)
     (found,) = chosen(short + BETTER + COMMON)
     assert [run.score for run in found.runs] == [103, 103, 104, 105, 105]
 
 
-def test_a_choice_of_which_no_run_ended_is_none():
+def test_a_choice_of_which_no_run_ended_is_none() -> None:
     broken = [dataclasses.replace(run, status="diverged") for run in BETTER]
     assert chosen(broken + COMMON) == []
     assert "chosen" not in shown(broken + COMMON).tables

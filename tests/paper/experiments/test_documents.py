@@ -17,7 +17,7 @@ TEXT = (CHECKOUT / "docs" / "reproduce.md").read_text()
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_table_and_figure_has_its_command_and_its_stored_result(name):
+def test_every_table_and_figure_has_its_command_and_its_stored_result(name) -> None:
     (row,) = [line for line in TEXT.splitlines() if f"`score experiment run {name}`" in line]
     assert EXPERIMENTS[name].paper.partition(":")[0] in row.lower()
     assert (f"(../benchmarks/results/experiments/{name})" in row) == (STORED / name).is_dir()
@@ -30,7 +30,7 @@ def commands():
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_command_is_one(command):
+def test_every_command_is_one(command) -> None:
     _, kind, *rest = shlex.split(command)
     if kind == "report":
         assert parse(ReportArguments, rest, "score report").runs

@@ -11,7 +11,7 @@ from score_rl.paper.experiments.runtime import PRINTED, parameters
 from score_rl.paper.experiments.uncertainty_map import auroc, embed
 
 
-def test_auroc_is_the_share_of_pairs():
+def test_auroc_is_the_share_of_pairs() -> None:
     rng = np.random.default_rng(0)
     inside, outside = rng.integers(0, 8, 50) / 4, rng.integers(2, 12, 70) / 4  # with ties
     expected = np.mean([1.0 if o > i else 0.5 if o == i else 0.0 for o in outside for i in inside])
@@ -20,7 +20,7 @@ def test_auroc_is_the_share_of_pairs():
     assert auroc(np.ones(3), np.zeros(4)) == 0.0
 
 
-def test_the_map_is_drawn_in_one_thread(monkeypatch):
+def test_the_map_is_drawn_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more it takes ten times as long on cores that others use, and a trial has three minutes."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_info
@@ -36,13 +36,13 @@ def test_the_map_is_drawn_in_one_thread(monkeypatch):
 
 
 @pytest.mark.parametrize("method", PRINTED)
-def test_parameters_are_the_papers(method):
+def test_parameters_are_the_papers(method) -> None:
     algorithm = get_algorithm(method)
     state = jax.eval_shape(lambda: algorithm.init(algorithm.Config(), Shapes(17, 6), jax.random.key(0)))
     assert parameters(state) / 1e6 == pytest.approx(PRINTED[method][0] / 1e6, abs=0.005)
 
 
-def test_the_avenue_is_best_and_luck_is_luck():
+def test_the_avenue_is_best_and_luck_is_luck() -> None:
     grid = np.linspace(-1, 1, 2001)
     worth = true_value(grid)
     assert grid[worth.argmax()] == pytest.approx(-STREET)

@@ -1,6 +1,7 @@
 """What declarations ask for: which runs, which of them are the same, which train together."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +27,7 @@ def unique(*names, request=DAY):
     return list({run.key(): run for run in runs}.values())
 
 
-def test_every_table_and_figure_has_its_name():
+def test_every_table_and_figure_has_its_name() -> None:
     assert set(EXPERIMENTS) == set(NAMES)
     for experiment in EXPERIMENTS.values():
         assert experiment.paper.startswith(("table", "figure"))
@@ -35,7 +36,7 @@ def test_every_table_and_figure_has_its_name():
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "false-correlation"])
-def test_every_run_can_be_trained(name, scale):
+def test_every_run_can_be_trained(name, scale) -> None:
     """Settings are accepted, windows fit, and the annealing is as long as the run."""
     request = Request(SCALES[scale])
     for asked in get_experiment(name).plan(request):
@@ -46,7 +47,7 @@ def test_every_run_can_be_trained(name, scale):
             assert run.config.bc_decay_every * 100 == pytest.approx(run.steps, abs=100)
 
 
-def test_a_default_that_is_said_is_the_same_run():
+def test_a_default_that_is_said_is_the_same_run() -> None:
     silent = Variant("a").wanted(DAY, "replica:hopper-medium", 0)
     said = Variant("b", {"beta": 0.2, "critics": 5}).wanted(DAY, "replica:hopper-medium", 0)
     other = Variant("c", {"beta": 0.3}).wanted(DAY, "replica:hopper-medium", 0)
@@ -56,7 +57,7 @@ def test_a_default_that_is_said_is_the_same_run():
     assert silent.key() != dataclasses.replace(silent, transitions=1_000).key()
 
 
-def test_what_shares_its_static_settings_trains_as_one_fleet():
+def test_what_shares_its_static_settings_trains_as_one_fleet() -> None:
     request = dataclasses.replace(DAY, datasets=("hopper-medium", "hopper-medium-replay"))
     names = ("ablation-bc", "ablation-pessimism", "sweep-beta", "sweep-decay", "sweep-alpha")
     (block,) = blocks(unique(*names, request=request))
@@ -66,7 +67,7 @@ def test_what_shares_its_static_settings_trains_as_one_fleet():
     assert len(list(blocks(unique("sweep-critics", request=request)))) == 4
 
 
-def test_what_is_no_product_is_split_and_nothing_is_lost():
+def test_what_is_no_product_is_split_and_nothing_is_lost() -> None:
     runs = unique("sweep-beta")[:-1]  # one of forty is there already
     found = list(blocks(runs))
     assert sorted(run.key() for block in found for run in block.runs) == sorted(run.key() for run in runs)
@@ -74,7 +75,7 @@ def test_what_is_no_product_is_split_and_nothing_is_lost():
         assert len(block.runs) == len(block.datasets) * len(block.variants) * len(block.seeds)
 
 
-def test_the_comparison_is_the_papers():
+def test_the_comparison_is_the_papers() -> None:
     runs = unique("main-table")
     assert {run.algorithm for run in runs} == {
         "score", "mopo", "morel", "bcq", "bear", "uwac", "cql", "td3-bc", "pbrl-prior", "pbrl"
@@ -84,7 +85,7 @@ def test_the_comparison_is_the_papers():
     assert unique("main-table", "aggregates", "profiles") == runs
 
 
-def test_sources():
+def test_sources() -> None:
     assert DAY.data(["hopper-medium"]) == ["replica:hopper-medium"]
     assert Request(SCALES["day"], ("d4rl",)).data(["hopper-medium"]) == ["d4rl:hopper-medium-v2"]
     picked = dataclasses.replace(DAY, datasets=("walker2d-medium",), seeds=(7,), steps=1_000)
@@ -93,7 +94,7 @@ def test_sources():
     assert len(rest) == 1
 
 
-def test_files_as_source(tmp_path):
+def test_files_as_source(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither replica nor d4rl"):
         Request(SCALES["day"], (str(tmp_path / "missing.hdf5"),)).data(["hopper-medium"])
     file = tmp_path / "hopper_medium_replay-v2.hdf5"
@@ -107,7 +108,7 @@ def test_files_as_source(tmp_path):
     assert next(asked.run.dataset for asked in get_experiment("uncertainty-map").plan(request)) == str(file)
 
 
-def test_scales_are_refused_by_name():
+def test_scales_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="trial, day or paper"):
         get_scale("month")
     for algorithm in ("score", "bear", "uwac", "iql", "pbrl", "pbrl-prior"):
@@ -119,7 +120,7 @@ def test_scales_are_refused_by_name():
     assert "proves nothing" in SCALES["trial"].proves
 
 
-def test_a_picture_says_what_was_really_run():
+def test_a_picture_says_what_was_really_run() -> None:
     day, trial = Request(SCALES["day"]), Request(SCALES["trial"])
     assert day.proves == SCALES["day"].proves
     assert dataclasses.replace(day, seeds=(5, 6, 7, 8, 9)).proves == SCALES["day"].proves
@@ -128,7 +129,7 @@ def test_a_picture_says_what_was_really_run():
     assert dataclasses.replace(trial, steps=10).proves == SCALES["trial"].proves
 
 
-def test_stored_runs_find_their_line():
+def test_stored_runs_find_their_line() -> None:
     def result(**settings):
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
         return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", 1, 1, {})
@@ -145,14 +146,14 @@ def test_stored_runs_find_their_line():
         matching(variants, [result(), dataclasses.replace(result(bc_weight=0.0), steps=2)])
 
 
-def test_a_product_is_a_product():
+def test_a_product_is_a_product() -> None:
     request = Request(SCALES["smoke"])
     asked = product(request, [Variant("a"), Variant("b", {"beta": 0.1})], ["replica:hopper-medium"])
     assert [(run.label, run.run.seed) for run in asked] == [("a", 0), ("a", 1), ("b", 0), ("b", 1)]
     assert asked[0].run.config.hidden == (16, 16)
 
 
-def test_of_several_lengths_the_fullest_is_shown():
+def test_of_several_lengths_the_fullest_is_shown() -> None:
     def result(steps, **settings):
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
         return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", steps, steps, {})

@@ -1,6 +1,7 @@
 """A run is trained once, and an interrupted fleet is gone on with."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,7 @@ def wanted(*variants, seeds=(0,)):
 
 
 @pytest.fixture
-def trained(monkeypatch):
+def trained(monkeypatch: pytest.MonkeyPatch):
     """How many runs each call of training had."""
     calls = []
     train = pool.train
@@ -30,7 +31,7 @@ def trained(monkeypatch):
     return calls
 
 
-def test_shared_runs_are_trained_once(tmp_path, trained):
+def test_shared_runs_are_trained_once(tmp_path: Path, trained) -> None:
     said = []
     first = wanted(Variant("a"), Variant("b", {"beta": 0.0}))
     pool.ready(tmp_path, first, quiet=True, say=said.append)
@@ -45,7 +46,7 @@ def test_shared_runs_are_trained_once(tmp_path, trained):
     assert trained == [2, 1]
 
 
-def test_an_interrupted_fleet_is_gone_on_with(tmp_path, trained, monkeypatch):
+def test_an_interrupted_fleet_is_gone_on_with(tmp_path: Path, trained, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = wanted(Variant("a"), seeds=(0, 1))
     stored = pool.ready(tmp_path, runs, quiet=True, say=print)
     folder = Folder.open(stored[runs[0].key()].folder)

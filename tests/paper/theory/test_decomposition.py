@@ -15,7 +15,7 @@ from tests.paper.theory.instances import mdps, random_policy, random_q, seeds
 
 @settings(max_examples=100, deadline=None)
 @given(mdps(), seeds)
-def test_the_terms_sum_to_the_suboptimality_for_any_estimate(mdp, seed):
+def test_the_terms_sum_to_the_suboptimality_for_any_estimate(mdp, seed) -> None:
     q_hat, pi_hat, pi_star = random_q(mdp, seed), random_policy(mdp, seed + 1), optimal(mdp)[1]
     parts = decompose(mdp, q_hat, pi_hat, pi_star)
     assert abs(parts.total - parts.suboptimality) <= 1e-9 * max(1.0, mdp.v_max**2)
@@ -27,7 +27,7 @@ def test_the_terms_sum_to_the_suboptimality_for_any_estimate(mdp, seed):
 
 @settings(max_examples=100, deadline=None)
 @given(mdps(), st.integers(1, 300), seeds)
-def test_the_terms_sum_within_1e_9_for_value_iteration_on_data(mdp, size, seed):
+def test_the_terms_sum_within_1e_9_for_value_iteration_on_data(mdp, size, seed) -> None:
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     estimate = empirical_model(counts, mdp.R, mdp.gamma)
     pi_star = optimal(mdp)[1]
@@ -40,14 +40,14 @@ def test_the_terms_sum_within_1e_9_for_value_iteration_on_data(mdp, size, seed):
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_the_optimisation_error_of_a_greedy_policy_is_never_positive(mdp, seed):
+def test_the_optimisation_error_of_a_greedy_policy_is_never_positive(mdp, seed) -> None:
     q_hat = random_q(mdp, seed)
     assert decompose(mdp, q_hat, greedy(q_hat), optimal(mdp)[1]).optimisation_error <= 1e-9 * mdp.v_max
 
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.integers(1, 2000), seeds)
-def test_pessimism_removes_false_correlation_on_the_event(mdp, size, seed):
+def test_pessimism_removes_false_correlation_on_the_event(mdp, size, seed) -> None:
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     estimate = empirical_model(counts, mdp.R, mdp.gamma)
     width = uniform(estimate.visits, mdp.gamma, 0.1)
@@ -56,7 +56,7 @@ def test_pessimism_removes_false_correlation_on_the_event(mdp, size, seed):
         assert decompose(mdp, q_hat, pi_hat, optimal(mdp)[1]).false_correlation <= 1e-9
 
 
-def test_greedy_has_positive_false_correlation_on_average():
+def test_greedy_has_positive_false_correlation_on_average() -> None:
     mdp = random_mdp(6, 3, 0.8, np.random.default_rng(0), 3)
     pi_star = optimal(mdp)[1]
     first = []
@@ -68,7 +68,7 @@ def test_greedy_has_positive_false_correlation_on_average():
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.floats(0.0, 2.0), seeds)
-def test_the_regularised_terms_sum_with_the_curvature(mdp, weight, seed):
+def test_the_regularised_terms_sum_with_the_curvature(mdp, weight, seed) -> None:
     pi_0 = 0.5 * random_policy(mdp, seed) + 0.5 / mdp.actions
     pi_k = 0.9 * random_policy(mdp, seed + 1) + 0.1 / mdp.actions
     comparator = 0.9 * random_policy(mdp, seed + 2) + 0.1 / mdp.actions
@@ -79,7 +79,7 @@ def test_the_regularised_terms_sum_with_the_curvature(mdp, weight, seed):
 
 @settings(max_examples=40, deadline=None)
 @given(mdps(), st.floats(0.01, 3.0), seeds)
-def test_no_policy_beats_the_regularised_optimum(mdp, weight, seed):
+def test_no_policy_beats_the_regularised_optimum(mdp, weight, seed) -> None:
     pi_0 = 0.5 * random_policy(mdp, seed) + 0.5 / mdp.actions
     value, pi = regularised_optimum(mdp, pi_0, weight)
     np.testing.assert_allclose(regularised_value(mdp, pi, pi_0, weight), value, atol=1e-9)
@@ -88,7 +88,7 @@ def test_no_policy_beats_the_regularised_optimum(mdp, weight, seed):
     assert (value <= optimal(mdp)[0].max(-1) + 1e-9).all()
 
 
-def test_a_vanishing_weight_gives_the_plain_optimum():
+def test_a_vanishing_weight_gives_the_plain_optimum() -> None:
     mdp = random_mdp(5, 3, 0.9, np.random.default_rng(1))
     pi_0 = behaviour_policy(mdp, 0.2)
     best = optimal(mdp)[0].max(-1)

@@ -21,16 +21,16 @@ from score_rl.paper.theory.regularised import kl, softmax_policy
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_stationary_point_satisfies_the_lemma(seed):
+def test_the_stationary_point_satisfies_the_lemma(seed) -> None:
     assert lemma_residual(random_problem(np.random.default_rng(seed))) <= 1e-8
 
 
-def test_other_points_do_not_satisfy_it():
+def test_other_points_do_not_satisfy_it() -> None:
     problem = random_problem(np.random.default_rng(0))
     assert np.abs(problem.phi_k - lemma_right_side(problem, problem.phi_k)).max() > 1e-2
 
 
-def test_gradients_against_differences():
+def test_gradients_against_differences() -> None:
     problem = random_problem(np.random.default_rng(1))
     phi = problem.phi_k
 
@@ -49,7 +49,7 @@ def test_gradients_against_differences():
     assert np.linalg.eigvalsh(fisher(problem, phi)).min() > 0
 
 
-def test_opo_is_an_implicit_natural_gradient_step():
+def test_opo_is_an_implicit_natural_gradient_step() -> None:
     problem = random_problem(np.random.default_rng(2))
     phi = stationary_point(problem)
     direction = np.linalg.solve(fisher(problem, phi), score_gradient(problem, phi))
@@ -61,7 +61,7 @@ def test_opo_is_an_implicit_natural_gradient_step():
     assert far / near == pytest.approx(100, rel=0.05)
 
 
-def test_with_features_that_hold_the_critic_it_is_the_closed_form():
+def test_with_features_that_hold_the_critic_it_is_the_closed_form() -> None:
     """ψ(s, a) = e_s ⊗ a represents Q_k = θ_k(s)ᵀa: then the best φ gives the best policy of all."""
     rng = np.random.default_rng(3)
     states, actions, dims = 3, 5, 2
@@ -82,7 +82,7 @@ def test_with_features_that_hold_the_critic_it_is_the_closed_form():
     np.testing.assert_allclose(policy(problem, stationary_point(problem)), best, atol=1e-9)
 
 
-def test_gaussian_kl_is_the_cloning_loss():
+def test_gaussian_kl_is_the_cloning_loss() -> None:
     """The paper's remark: with equal covariance σ²I, KL = ‖Π(s) - μ_0(s)‖²/2σ², so λ of SCORE is λ_k/2σ²."""
     rng = np.random.default_rng(4)
     mean, mean_0, sigma = rng.normal(size=3), rng.normal(size=3), 0.7
@@ -91,7 +91,7 @@ def test_gaussian_kl_is_the_cloning_loss():
     assert estimate == pytest.approx(((mean - mean_0) ** 2).sum() / (2 * sigma**2), rel=0.02)
 
 
-def test_bad_problems_are_refused():
+def test_bad_problems_are_refused() -> None:
     problem = random_problem(np.random.default_rng(0))
     for wrong in (
         problem._replace(phi_0=problem.phi_0[:2]),
@@ -103,7 +103,7 @@ def test_bad_problems_are_refused():
             check_problem(wrong)
 
 
-def test_every_correction_is_decided():
+def test_every_correction_is_decided() -> None:
     for seed in (0, 1):
         for correction in all_corrections(seed):
             assert correction.paper > 1e-3, correction.where

@@ -20,13 +20,13 @@ def problem():
     return random_linear_mdp(6, 3, 3, 0.8, np.random.default_rng(0))
 
 
-def test_the_bellman_operator_of_a_linear_mdp_is_linear_in_the_features(problem):
+def test_the_bellman_operator_of_a_linear_mdp_is_linear_in_the_features(problem) -> None:
     q = np.random.default_rng(1).random(problem.mdp.R.shape)
     weights = problem.rewards + problem.mdp.gamma * problem.anchors @ q.max(-1)
     np.testing.assert_allclose(problem.features @ weights, bellman_optimality(problem.mdp, q), atol=1e-12)
 
 
-def test_ridge_regression_sample_by_sample(problem):
+def test_ridge_regression_sample_by_sample(problem) -> None:
     """The counts' closed form against the textbook sum over samples, at the fixed point."""
     samples = draw_samples(problem.mdp, behaviour_policy(problem.mdp, 0.2), 400, np.random.default_rng(2))
     counts = transition_counts(samples, problem.mdp)
@@ -40,13 +40,13 @@ def test_ridge_regression_sample_by_sample(problem):
     assert fit.residual < 1e-10
 
 
-def test_much_data_and_no_penalty_give_the_optimum(problem):
+def test_much_data_and_no_penalty_give_the_optimum(problem) -> None:
     counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), 10**9, 1, 0)[0]
     fit = ridge_value_iteration(problem, counts, 1.0, scale=0.0)
     np.testing.assert_allclose(fit.q, optimal(problem.mdp)[0], atol=2e-3)
 
 
-def test_the_event_and_what_follows(problem, monkeypatch):
+def test_the_event_and_what_follows(problem, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), [200, 100_000], 20, 0)
     judged = judge_linear_data_sets(problem, counts, 0.1)
     assert judged.event.all()
@@ -60,14 +60,14 @@ def test_the_event_and_what_follows(problem, monkeypatch):
     np.testing.assert_allclose(together.ratio, judged.ratio[:3], atol=1e-10)
 
 
-def test_the_width_is_the_docstrings():
+def test_the_width_is_the_docstrings() -> None:
     n, d, gamma, xi, kappa = 1000, 3, 0.8, 0.1, 2.0
     logs = 2 * np.log(1 / xi) + 2 * d * np.log(1 + 2 * n * np.sqrt(n / kappa)) + d * np.log(1 + n / (kappa * d))
     expected = 0.5 * 0.8 * 5 * np.sqrt(logs) + 2 * 0.8 * 5 / np.sqrt(n) + np.sqrt(kappa * d) * 5
     assert ridge_width(n, d, gamma, xi, kappa) == pytest.approx(expected)
 
 
-def test_what_is_no_linear_mdp_is_refused(problem):
+def test_what_is_no_linear_mdp_is_refused(problem) -> None:
     features, anchors, rewards, start = problem.features, problem.anchors, problem.rewards, problem.mdp.d0
     for call in (
         lambda: linear_mdp(features * 2, anchors, rewards, 0.8, start),

@@ -29,7 +29,7 @@ from tests.paper.theory.instances import mdps, random_policy, seeds
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_value_solves_its_bellman_equation(mdp, seed):
+def test_value_solves_its_bellman_equation(mdp, seed) -> None:
     pi = random_policy(mdp, seed)
     q = action_value(mdp, policy_value(mdp, pi))
     np.testing.assert_allclose(bellman_evaluation(mdp, q, pi), q, atol=1e-10)
@@ -39,7 +39,7 @@ def test_value_solves_its_bellman_equation(mdp, seed):
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_occupancy_is_a_distribution_that_prices_rewards(mdp, seed):
+def test_occupancy_is_a_distribution_that_prices_rewards(mdp, seed) -> None:
     pi = random_policy(mdp, seed)
     d = occupancy(mdp, pi, mdp.d0)
     assert d.min() >= -1e-15
@@ -49,7 +49,7 @@ def test_occupancy_is_a_distribution_that_prices_rewards(mdp, seed):
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_the_optimum_is_a_fixed_point_no_policy_beats(mdp, seed):
+def test_the_optimum_is_a_fixed_point_no_policy_beats(mdp, seed) -> None:
     q, pi = optimal(mdp)
     np.testing.assert_allclose(bellman_optimality(mdp, q), q, atol=1e-9)
     np.testing.assert_allclose(policy_value(mdp, pi), q.max(-1), atol=1e-9)
@@ -58,13 +58,13 @@ def test_the_optimum_is_a_fixed_point_no_policy_beats(mdp, seed):
 
 @settings(max_examples=40, deadline=None)
 @given(mdps(), seeds)
-def test_penalised_and_clipped_fixed_point(mdp, seed):
+def test_penalised_and_clipped_fixed_point(mdp, seed) -> None:
     penalty = np.random.default_rng(seed).random(mdp.R.shape) * 2.0
     q = optimality_fixed_point(mdp, penalty, floor=0.0)
     np.testing.assert_allclose(q, np.maximum(bellman_optimality(mdp, q) - penalty, 0.0), atol=1e-9)
 
 
-def test_value_matches_a_simulated_sum():
+def test_value_matches_a_simulated_sum() -> None:
     mdp = chain(4, gamma=0.7)
     pi = behaviour_policy(mdp, 0.5)
     distribution, total = mdp.d0, 0.0
@@ -74,7 +74,7 @@ def test_value_matches_a_simulated_sum():
     assert mdp.d0 @ policy_value(mdp, pi) == pytest.approx(total, abs=1e-12)
 
 
-def test_the_avenue_is_best_and_never_favoured_by_ties():
+def test_the_avenue_is_best_and_never_favoured_by_ties() -> None:
     mdp = lucky_green_lights()
     q, pi = optimal(mdp)
     assert pi[0].argmax() == mdp.actions - 1
@@ -84,7 +84,7 @@ def test_the_avenue_is_best_and_never_favoured_by_ties():
 
 
 @pytest.mark.parametrize("mdp", [chain(), gridworld(), lucky_green_lights()], ids=lambda m: m.name)
-def test_behaviour_policies_have_full_support_and_are_worse(mdp):
+def test_behaviour_policies_have_full_support_and_are_worse(mdp) -> None:
     pi = behaviour_policy(mdp, 0.4)
     assert pi.min() > 0
     assert mdp.d0 @ policy_value(mdp, pi) < mdp.d0 @ optimal(mdp)[0].max(-1)
@@ -111,12 +111,12 @@ START = np.array([1.0, 0.0])
         ((P, R, 0.9, START * 0.5), "d_0"),
     ],
 )
-def test_bad_mdps_are_refused(arguments, words):
+def test_bad_mdps_are_refused(arguments, words) -> None:
     with pytest.raises(InputError, match=words):
         FiniteMDP(*arguments)
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_refused() -> None:
     mdp = chain()
     for call in (
         lambda: check_policy(mdp, np.ones((6, 2))),

@@ -38,7 +38,7 @@ def problem():
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.floats(-0.4, 3.0), seeds)
-def test_the_closed_form_maximises_the_objective_also_for_negative_eta(mdp, eta_k, seed):
+def test_the_closed_form_maximises_the_objective_also_for_negative_eta(mdp, eta_k, seed) -> None:
     weight = 0.5
     pi_0, pi_k = (0.9 * random_policy(mdp, seed + i) + 0.1 / mdp.actions for i in range(2))
     q = random_q(mdp, seed)
@@ -53,7 +53,7 @@ def test_the_closed_form_maximises_the_objective_also_for_negative_eta(mdp, eta_
 
 @settings(max_examples=30, deadline=None)
 @given(mdps(), seeds)
-def test_theo_score_is_opo_without_the_proximal_term(mdp, seed):
+def test_theo_score_is_opo_without_the_proximal_term(mdp, seed) -> None:
     pi_0 = 0.9 * random_policy(mdp, seed) + 0.1 / mdp.actions
     q, log_k = random_q(mdp, seed), np.log(0.9 * random_policy(mdp, seed + 1) + 0.1 / mdp.actions)
     np.testing.assert_allclose(
@@ -61,7 +61,7 @@ def test_theo_score_is_opo_without_the_proximal_term(mdp, seed):
     )
 
 
-def test_the_log_ratio_has_its_closed_form(problem):
+def test_the_log_ratio_has_its_closed_form(problem) -> None:
     mdp, _, pi_0 = problem
     eta, steps = 1.7, 7
     trajectory = run_opo(mdp, pi_0, ALPHA, steps, eta)
@@ -74,7 +74,7 @@ def test_the_log_ratio_has_its_closed_form(problem):
         )
 
 
-def test_exact_critics_are_the_regularised_action_values(problem):
+def test_exact_critics_are_the_regularised_action_values(problem) -> None:
     mdp, _, pi_0 = problem
     trajectory = run_opo(mdp, pi_0, ALPHA, 5, 2.0)
     for q, pi, weight in zip(trajectory.q, trajectory.policies, trajectory.lambdas, strict=False):
@@ -84,7 +84,7 @@ def test_exact_critics_are_the_regularised_action_values(problem):
 
 
 @pytest.mark.parametrize(("schedule", "length"), [("stated", 200), ("inverse", 200), ("balanced", 200)])
-def test_policy_improvement_along_trajectories(problem, schedule, length):
+def test_policy_improvement_along_trajectories(problem, schedule, length) -> None:
     mdp, pi_star, pi_0 = problem
     eta = total_weight(schedule, mdp, pi_star, pi_0, ALPHA, length)
     lemma = improvement_along(run_opo(mdp, pi_0, ALPHA, 50, eta), pi_star, ALPHA, mdp.gamma)
@@ -94,14 +94,14 @@ def test_policy_improvement_along_trajectories(problem, schedule, length):
         assert (lemma.left <= lemma.telescope + lemma.paper[:, None] + 1e-12).all()
 
 
-def test_the_printed_constant_is_large_enough_wherever_eta_k_is_not_negative():
+def test_the_printed_constant_is_large_enough_wherever_eta_k_is_not_negative() -> None:
     """(1 + k α^k)²/8 ≤ (1 + α^{k+4}(1-α)^{-4})² for all α and k: the printed lemma survives for η ≥ 1 by its slack."""
     alpha = np.linspace(0.005, 0.995, 199)[:, None]
     k = np.arange(0, 2000)[None, :]
     assert ((1 + k * alpha**k) ** 2 / 8 <= (1 + alpha ** (k + 4.0) / (1 - alpha) ** 4) ** 2).all()
 
 
-def test_the_gap_is_under_the_bound_and_falls_like_one_over_root_k(problem):
+def test_the_gap_is_under_the_bound_and_falls_like_one_over_root_k(problem) -> None:
     mdp, pi_star, pi_0 = problem
     lengths = [16, 64, 256, 1024]
     etas = [total_weight("inverse", mdp, pi_star, pi_0, ALPHA, k) for k in lengths]
@@ -123,7 +123,7 @@ def test_the_gap_is_under_the_bound_and_falls_like_one_over_root_k(problem):
 
 @settings(max_examples=30, deadline=None)
 @given(mdps(), seeds)
-def test_clipped_evaluation_is_a_fixed_point(mdp, seed):
+def test_clipped_evaluation_is_a_fixed_point(mdp, seed) -> None:
     rng = np.random.default_rng(seed)
     pi, penalty, bonus = random_policy(mdp, seed), 2 * rng.random(mdp.R.shape), -rng.random(mdp.states)
     q, value = clipped_evaluation(mdp, pi, penalty, bonus, -0.3)
@@ -131,7 +131,7 @@ def test_clipped_evaluation_is_a_fixed_point(mdp, seed):
     np.testing.assert_allclose(q, np.maximum(mdp.R - penalty + mdp.gamma * mdp.P @ value, -0.3), atol=1e-9)
 
 
-def test_pessimistic_opo_keeps_its_promises_on_data(problem):
+def test_pessimistic_opo_keeps_its_promises_on_data(problem) -> None:
     mdp, pi_star, pi_0 = problem
     steps, eta = 40, 2.0
     estimate = empirical_model(draw_counts(mdp, pi_0, 10**6, 1, 0)[0], mdp.R, mdp.gamma)
@@ -147,7 +147,7 @@ def test_pessimistic_opo_keeps_its_promises_on_data(problem):
     assert trajectory.average_gap <= rate_bound(mdp, pi_star, pi_0, ALPHA, steps, eta) + error
 
 
-def test_bad_arguments_are_refused(problem):
+def test_bad_arguments_are_refused(problem) -> None:
     mdp, pi_star, pi_0 = problem
     for call in (
         lambda: run_opo(mdp, pi_0, 1.0, 5, 1.0),

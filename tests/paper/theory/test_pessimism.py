@@ -27,7 +27,7 @@ from score_rl.paper.theory.uncertainty import leave_one_out
 from tests.paper.theory.instances import mdps, seeds
 
 
-def test_counts_of_samples_and_drawn_counts_agree_with_the_distribution():
+def test_counts_of_samples_and_drawn_counts_agree_with_the_distribution() -> None:
     mdp = chain()
     behaviour = behaviour_policy(mdp, 0.3)
     joint = data_distribution(mdp, behaviour)
@@ -40,7 +40,7 @@ def test_counts_of_samples_and_drawn_counts_agree_with_the_distribution():
     np.testing.assert_allclose(drawn[-1] / 20_000, joint, atol=0.02)
 
 
-def test_the_empirical_model_averages_and_is_silent_about_the_unseen():
+def test_the_empirical_model_averages_and_is_silent_about_the_unseen() -> None:
     mdp = chain(3)
     counts = np.zeros(mdp.P.shape)
     counts[0, 1, 1], counts[0, 1, 0] = 3.0, 1.0
@@ -52,7 +52,7 @@ def test_the_empirical_model_averages_and_is_silent_about_the_unseen():
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.integers(1, 500), seeds)
-def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp, size, seed):
+def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp, size, seed) -> None:
     estimate = empirical_model(draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0], mdp.R, mdp.gamma)
     width = leave_one_out(estimate.visits, mdp.gamma, 0.2)
     q_greedy, _ = greedy_value_iteration(estimate)
@@ -66,7 +66,7 @@ def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp, size, s
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.integers(1, 3000), st.floats(0.01, 1.0), seeds)
-def test_what_follows_from_the_event(mdp, size, scale, seed):
+def test_what_follows_from_the_event(mdp, size, scale, seed) -> None:
     """Whatever U is: if |B̂Q̂ - BQ̂| ≤ U, then 0 ≤ ι ≤ 2U and the suboptimality is under its bound."""
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     judged = judge_data_set(mdp, counts, 0.1, scale=scale)
@@ -76,7 +76,7 @@ def test_what_follows_from_the_event(mdp, size, scale, seed):
         assert judged.pessimistic.suboptimality <= judged.bound + 1e-9
 
 
-def test_jax_over_many_data_sets_agrees_with_numpy_on_each(monkeypatch):
+def test_jax_over_many_data_sets_agrees_with_numpy_on_each(monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = chain(4, gamma=0.8)
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), [20, 5000], 4, 0)
     scales = np.linspace(0.1, 1.0, len(counts))
@@ -91,7 +91,7 @@ def test_jax_over_many_data_sets_agrees_with_numpy_on_each(monkeypatch):
     assert jnp.ones(1).dtype == jnp.float32  # double precision stayed in its scope
 
 
-def test_luck_fools_greedy_and_not_pessimism():
+def test_luck_fools_greedy_and_not_pessimism() -> None:
     mdp = lucky_green_lights()
     avenue = mdp.actions - 1
     judged = judge_data_sets(mdp, draw_counts(mdp, cautious_driver(mdp), 2000, 60, 0), 0.1, scale=0.05)
@@ -103,7 +103,7 @@ def test_luck_fools_greedy_and_not_pessimism():
     assert optimal(mdp)[1][0, avenue] == 1.0
 
 
-def test_bad_data_are_refused():
+def test_bad_data_are_refused() -> None:
     mdp = chain(3)
     one = np.array([0])
     for call in (

@@ -28,7 +28,7 @@ from score_rl.paper.theory.uncertainty import (
 from tests.paper.theory.instances import mdps, seeds
 
 
-def test_the_widths_are_those_of_the_docstring():
+def test_the_widths_are_those_of_the_docstring() -> None:
     visits, gamma, xi = np.full((4, 2), 1e6), 0.5, 0.1
     v_max, n, total = 2.0, 1e6, 8e6
     hoeffding = gamma * v_max * np.sqrt(np.log(2 * 8 / xi) / (2 * n))
@@ -40,7 +40,7 @@ def test_the_widths_are_those_of_the_docstring():
 
 
 @pytest.mark.parametrize("name", QUANTIFIERS)
-def test_widths_shrink_with_data_and_never_exceed_the_range(name):
+def test_widths_shrink_with_data_and_never_exceed_the_range(name) -> None:
     visits = np.array([[0.0, 1.0, 10.0, 1e4, 1e8]])
     width = quantifier(name)(visits, 0.9, 0.05)[0]
     assert width[0] == pytest.approx(10.0)
@@ -50,7 +50,7 @@ def test_widths_shrink_with_data_and_never_exceed_the_range(name):
 
 @settings(max_examples=40, deadline=None)
 @given(mdps(), st.integers(1, 200), seeds)
-def test_the_uniform_error_is_largest_at_a_corner(mdp, size, seed):
+def test_the_uniform_error_is_largest_at_a_corner(mdp, size, seed) -> None:
     """(P̂ - P)V over the box [0, V_max]^S is at most V_max max_B |P̂(B) - P(B)|: what the union bound runs over."""
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     difference = empirical_model(counts, mdp.R, mdp.gamma).P - mdp.P
@@ -75,7 +75,7 @@ def pinned_fixed_point(estimate, penalty, state, value):
 
 @settings(max_examples=25, deadline=None)
 @given(mdps(), st.integers(1, 300), seeds)
-def test_the_leave_one_out_argument(mdp, size, seed):
+def test_the_leave_one_out_argument(mdp, size, seed) -> None:
     """V^{s,V̂(s)} = V̂; V^{s,v} is monotone and 1-Lipschitz in v, and does not see the rows of s."""
     rng = np.random.default_rng(seed)
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
@@ -95,7 +95,7 @@ def test_the_leave_one_out_argument(mdp, size, seed):
 
 
 @pytest.mark.parametrize("name", QUANTIFIERS)
-def test_the_event_has_its_stated_probability(name):
+def test_the_event_has_its_stated_probability(name) -> None:
     mdp = random_mdp(4, 2, 0.8, np.random.default_rng(5), 2)
     xi, held = 0.3, []
     q_star = optimal(mdp)[0]
@@ -107,7 +107,7 @@ def test_the_event_has_its_stated_probability(name):
     assert clopper_pearson(sum(held), len(held))[0] >= 1 - xi
 
 
-def test_bad_confidence_and_names_are_refused():
+def test_bad_confidence_and_names_are_refused() -> None:
     for xi in (0.0, 1.0, float("nan")):
         with pytest.raises(InputError, match="ξ"):
             uniform(np.ones((2, 2)), 0.9, xi)
@@ -116,7 +116,7 @@ def test_bad_confidence_and_names_are_refused():
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (990, 1000)])
-def test_clopper_pearson_against_beta_quantiles(k, n):
+def test_clopper_pearson_against_beta_quantiles(k, n) -> None:
     low, high = clopper_pearson(k, n)
     assert low == pytest.approx(0.0 if k == 0 else stats.beta.ppf(0.025, k, n - k + 1), abs=1e-9)
     assert high == pytest.approx(1.0 if k == n else stats.beta.ppf(0.975, k + 1, n - k), abs=1e-9)
@@ -124,7 +124,7 @@ def test_clopper_pearson_against_beta_quantiles(k, n):
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20))
-def test_rank_correlation_against_scipy(pairs):
+def test_rank_correlation_against_scipy(pairs) -> None:
     x, y = np.array(pairs, dtype=float).T
     ours = rank_correlation(x, y)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
@@ -133,7 +133,7 @@ def test_rank_correlation_against_scipy(pairs):
         assert ours == pytest.approx(stats.spearmanr(x, y).statistic, abs=1e-12)
 
 
-def test_fits_and_refusals():
+def test_fits_and_refusals() -> None:
     x = np.array([1.0, 10.0, 100.0])
     assert power_law_slope(x, 3.0 * x**-0.5) == pytest.approx((-0.5, 3.0))
     assert mean_interval(np.array([1.0, 1.0])) == (1.0, 0.0)
