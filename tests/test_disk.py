@@ -30,7 +30,7 @@ def test_the_cache_is_given_or_named_or_the_platform_s(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("platform", "expected"), [("macos", "Library/Caches/score-rl"), ("windows", "local/score-rl")]
 )
-def test_the_cache_is_where_version_0_1_0_had_it(platform, expected, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_where_version_0_1_0_had_it(platform: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache elsewhere would record and download everything again."""
     for name in ("SCORE_RL_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

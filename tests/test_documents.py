@@ -15,12 +15,12 @@ CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", *sorted(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "docs").glob("*.md"))]
 
 
-def blocks(document, language="python"):
+def blocks(document, language: str = "python"):
     return re.findall(rf"^```{language}\n(.*?)^```", (CHECKOUT / document).read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_the_documents_import_exists(document) -> None:
+def test_what_the_documents_import_exists(document: str) -> None:
     for block in blocks(document):
         imports = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Import | ast.ImportFrom)]
         for node in imports:
@@ -28,7 +28,7 @@ def test_what_the_documents_import_exists(document) -> None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
-def test_what_the_documents_link_to_exists(document) -> None:
+def test_what_the_documents_link_to_exists(document: str) -> None:
     path = CHECKOUT / document
     for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text()):
         if "//" in link:

@@ -50,7 +50,7 @@ def test_nor_where_it_is_forbidden(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         ),
     ],
 )
-def test_arguments_become_flags(message, shown) -> None:
+def test_arguments_become_flags(message: str, shown: str) -> None:
     assert with_flags(message) == shown
     assert as_read(message) == message
     with in_command_line():

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from functools import cache
 from pathlib import Path
-from typing import get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +99,7 @@ def trained(name):
     return Trained(name)
 
 
-def observations(rows=7, spread=1.0, seed=1):
+def observations(rows: int = 7, spread: float = 1.0, seed: int = 1):
     return np.random.default_rng(seed).normal(0, spread, (rows, OBSERVATIONS)).astype(np.float32)
 
 
@@ -190,7 +190,7 @@ def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name) -> N
         ("uwac", {"largest_weight": 0.1, "smallest_weight": 0.2}, "it must be at least smallest_weight, 0.2."),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(name, settings, said) -> None:
+def test_settings_that_contradict_each_other_are_refused(name: str, settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         make_config(get_algorithm(name), settings)
 

@@ -32,7 +32,7 @@ TD3 = 2 * layers(17, 256, 256, 6) + 4 * layers(23, 256, 256, 1)  # online and ta
         ("td3-bc", TD3),
     ],
 )
-def test_parameters_are_the_papers(name, expected) -> None:
+def test_parameters_are_the_papers(name: str, expected) -> None:
     assert network_parameters(get_algorithm(name), HALFCHEETAH) == expected
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import pytest
@@ -49,7 +50,7 @@ NUMBERS = SimpleNamespace(name="numbers", Config=Numbers)
     ],
     ids=str,
 )
-def test_a_value_beyond_its_limit_is_refused(settings, said) -> None:
+def test_a_value_beyond_its_limit_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
         make_config(NUMBERS, settings)
 

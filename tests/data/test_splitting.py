@@ -8,7 +8,7 @@ from score_rl.data.splitting import split_dataset
 from score_rl.errors import InputError
 
 
-def logs(trajectories=40, length=7, stored_next=True):
+def logs(trajectories: int = 40, length: int = 7, stored_next: bool = True):
     rows = trajectories * length
     last = np.arange(rows) % length == length - 1
     numbers = np.arange(rows, dtype=np.float32)[:, None]
@@ -24,7 +24,7 @@ def logs(trajectories=40, length=7, stored_next=True):
 
 
 @pytest.mark.parametrize("stored_next", [True, False])
-def test_every_trajectory_is_in_exactly_one_part(stored_next) -> None:
+def test_every_trajectory_is_in_exactly_one_part(stored_next: bool) -> None:
     whole = logs(stored_next=stored_next)
     kept, held_out = split_dataset(whole, 0.2)
     assert (len(kept.trajectories), len(held_out.trajectories)) == (32, 8)

@@ -47,7 +47,7 @@ def start_process(*arguments: object, **environment: str) -> "subprocess.Popen[s
     )
 
 
-def wait_for(condition, process, seconds=120.0) -> None:
+def wait_for(condition, process, seconds: float = 120.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[1]

@@ -30,7 +30,7 @@ def refused(score, tmp_path: Path):
     return check
 
 
-def write(path, rows=300, **changes):
+def write(path, rows: int = 300, **changes):
     rng = np.random.default_rng(0)
     arrays = {
         "observations": rng.normal(size=(rows, 11)),

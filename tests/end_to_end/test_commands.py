@@ -30,7 +30,7 @@ def test_help_answers_without_loading_jax(score) -> None:
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "report", "algorithms", "data", "theory"])
-def test_every_command_has_a_help_that_teaches(score, command) -> None:
+def test_every_command_has_a_help_that_teaches(score, command: str) -> None:
     done = score(command, "--help")
     assert done.code == 0
     assert f"usage: score {command}" in done.out

@@ -164,7 +164,7 @@ def test_kept_results_are_shown_without_training(score, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ablation-bc", "ablation-constraint", "sweep-critics"])
-def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path: Path, name) -> None:
+def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path: Path, name: str) -> None:
     done = score("experiment", "run", name, "--from-stored", STORED, "--out", tmp_path)
     assert done.code == 0, done.err
     made, kept = (
@@ -222,7 +222,7 @@ def test_from_stored_alone_means_the_checkout(score, tmp_path: Path, monkeypatch
         (("sweep-beta", "--from-stored", "nowhere"), "does not exist"),
     ],
 )
-def test_bad_requests_are_refused_in_a_sentence(score, arguments, message) -> None:
+def test_bad_requests_are_refused_in_a_sentence(score, arguments: tuple[str, ...], message: str) -> None:
     done = score("experiment", "run", *(STORED if a == "." else a for a in arguments))
     assert done.code == 2
     assert message in done.err

@@ -250,7 +250,9 @@ def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path: 
         ("iql", "schedule-steps", 0, None),
     ],
 )
-def test_schedules_of_another_length_than_training_are_named(score, algorithm, setting, steps, says) -> None:
+def test_schedules_of_another_length_than_training_are_named(
+    score, algorithm: str, setting: str, steps: int, says: str | None
+) -> None:
     small = (*SMALL, "--config.vae-hidden", "16,16") if algorithm == "bear" else SMALL
     done = score("train", "--algorithm", algorithm, "--dataset", "replica:hopper-medium", "--out", "out", *small,
                  f"--config.{setting}", steps)  # fmt: skip

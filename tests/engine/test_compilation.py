@@ -36,7 +36,9 @@ def test_ours_are_known_to_this_version_and_strange_ones_are_left_out(monkeypatc
         ({"avx512_bf16", "amx_bf16", "amx_tile"}, "amx_bf16"),
     ],
 )
-def test_a_processor_is_asked_for_what_it_has(flags, units, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_processor_is_asked_for_what_it_has(
+    flags: set[str], units: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compilation, "_processor_flags", lambda: flags)
     compilation.bfloat16_units.cache_clear()
     found = compilation.bfloat16_units()

@@ -1,5 +1,7 @@
 """Memory is predicted before a fleet starts; a fleet that does not fit is split."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ from tests.engine.made_up import make_runs, recording
         pytest.param("mopo", {"rollouts": (500,), "rollout_every": (50,)}, marks=pytest.mark.slow),
     ],
 )
-def test_the_prediction_is_the_compilers_figure(algorithm, settings) -> None:
+def test_the_prediction_is_the_compilers_figure(algorithm: str, settings: dict[str, Any]) -> None:
     """Continued from two and four runs to twelve, on data that the probe never saw."""
     data = [recording(rows=5000), recording("two", rows=3000, seed=1)]
     runs = make_runs(data, range(6), algorithm, **settings)
@@ -79,7 +81,7 @@ def test_where_not_even_one_run_fits_there_are_no_parts() -> None:
     ("count", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (98_304, "96.00 KiB"), (3 * 2**19, "1.50 MiB"), (GIBIBYTE, "1.00 GiB")],
 )
-def test_sizes_are_said_in_a_unit_that_shows_them(count, text) -> None:
+def test_sizes_are_said_in_a_unit_that_shows_them(count, text: str) -> None:
     assert memory.as_size(count) == text
 
 

@@ -9,7 +9,7 @@ from tests.engine.made_up import recording
 
 
 @pytest.mark.parametrize("normalise_states", [False, True])
-def test_statistics_are_of_all_rows_in_treated_units(normalise_states) -> None:
+def test_statistics_are_of_all_rows_in_treated_units(normalise_states: bool) -> None:
     data = recording(rows=300)
     treatment = fit_treatment(data, normalise_states=normalise_states, reward_scaling="none")
     scale = np.asarray(treatment.observation_scale, np.float64)

@@ -73,7 +73,9 @@ MOPO = {
 
 
 @pytest.mark.parametrize(("name", "settings"), [("score", SMALL), ("mopo", MOPO)])
-def test_it_trains_what_an_experiment_trains(name, settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_trains_what_an_experiment_trains(
+    name: str, settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """To the bit: the same calls, stages included, where windows are the same."""
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))  # no stage from another test
     data, options = "replica:hopper-medium", {"transitions": 2_000}

@@ -59,7 +59,7 @@ COUNTING = Algorithm(
 )
 
 
-def count(windows, every=4, **settings):
+def count(windows, every: int = 4, **settings):
     """A run of `Counting`, window after window; its state, and the metrics of each window."""
     program = FleetProgram([Run("one", COUNTING, recording(), 0, CountingConfig(every=every, **settings))])
     state, start, measured = program.init(), 0, []
@@ -105,7 +105,7 @@ def test_a_loop_holds_more_cycles_where_much_is_held_and_as_many_as_divide(monke
     monkeypatch.setattr(window, "LARGE_STATE", 1_000)
     little, much = ({"weight": jnp.zeros(number)} for number in (100, 150))  # 800 and 1,200 bytes in two runs
 
-    def unrolled(state, cycles, turns, runs=2):
+    def unrolled(state, cycles, turns, runs: int = 2):
         with arithmetic(Arithmetic("bfloat16", kernel_runs=runs)):
             return unrolled_cycles(state, cycles, turns)
 

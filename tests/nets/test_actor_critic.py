@@ -13,7 +13,7 @@ from tests.nets.kernels.slopes import distance
 OBSERVATIONS, ACTIONS, ROWS = 5, 3, 20
 
 
-def setting(members, hidden=(64, 64, 64)):
+def setting(members, hidden: tuple[int, ...] = (64, 64, 64)):
     critics = Perceptron.init(jax.random.key(0), (OBSERVATIONS + ACTIONS, *hidden, 1), members=members)
     keys = jax.random.split(jax.random.key(1))
     return critics, jax.random.normal(keys[0], (ROWS, OBSERVATIONS)), jax.random.normal(keys[1], (ROWS, ACTIONS))
@@ -30,7 +30,7 @@ def plain(critics, observations, actions):
 
 @pytest.mark.parametrize("hidden", [(16,), (16, 24), (64, 64, 64)])
 @pytest.mark.parametrize("members", [3, ROWS, ROWS + 1, 150])
-def test_it_is_the_minimum_with_the_slope_of_the_minimum(members, hidden) -> None:
+def test_it_is_the_minimum_with_the_slope_of_the_minimum(members, hidden: tuple[int, ...]) -> None:
     critics, *rows = setting(members, hidden)
     value, slopes = slope_of(least_value, critics, *rows)
     expected, expected_slopes = slope_of(plain, critics, *rows)

@@ -9,7 +9,7 @@ from score_rl.nets.initialisation import orthogonal, orthogonal_start, orthonorm
 
 
 @pytest.mark.parametrize(("bound", "first"), [("fan_out", 16**-0.5), ("fan_in", 5**-0.5)])
-def test_rlkit_start(bound, first) -> None:
+def test_rlkit_start(bound: str, first: float) -> None:
     net = jax.jit(lambda key: rlkit_start(key, (5, 16, 16, 2), members=3, last=1e-3, bound=bound))(jax.random.key(0))
     for weight, limit in zip(net.weights, (first, 0.25, 1e-3), strict=True):
         assert 0.9 * limit < np.abs(weight).max() <= limit
@@ -28,7 +28,7 @@ def test_orthogonal_start() -> None:
 
 
 @pytest.mark.parametrize("shape", [(17, 64), (64, 64), (64, 6), (64, 1)])
-def test_orthogonal_is_what_jax_draws_by_another_way(shape) -> None:
+def test_orthogonal_is_what_jax_draws_by_another_way(shape: tuple[int, int]) -> None:
     key = jax.random.key(3)
     mine = jax.jit(lambda key: orthogonal(key, *shape))(key)
     np.testing.assert_allclose(mine, jax.nn.initializers.orthogonal()(key, shape), atol=2e-5)

@@ -19,7 +19,7 @@ def rounded(x):
 
 
 @pytest.mark.parametrize(("equation", "left", "right"), EQUATIONS)
-def test_inputs_are_rounded_and_sums_are_not(equation, left, right) -> None:
+def test_inputs_are_rounded_and_sums_are_not(equation: str, left: tuple[int, ...], right: tuple[int, ...]) -> None:
     x, w = (jax.random.normal(jax.random.key(i), shape) for i, shape in enumerate((left, right)))
     with arithmetic(LOW):
         value, pull_back = jax.vjp(lambda x, w: product(equation, x, w), x, w)

@@ -18,7 +18,7 @@ def made(rows: int = 3, actions: int = 2) -> SquashedGaussian:
 
 @pytest.mark.parametrize("mean", [-1.5, 0.0, 0.7])
 @pytest.mark.parametrize("log_std", [-1.5, 0.3])
-def test_density_integrates_to_one(mean, log_std) -> None:
+def test_density_integrates_to_one(mean: float, log_std: float) -> None:
     with jax.enable_x64(True):
         policy = SquashedGaussian(jnp.full((1,), mean), jnp.full((1,), log_std))
         grid = np.tanh(np.linspace(-16, 16, 20_001))

@@ -89,7 +89,7 @@ def arrays(net, member=None):
     return [np.array(p if member is None else p[member], dtype=np.float64) for p in pairs]
 
 
-def start(method, config, shapes, seed=0):
+def start(method, config, shapes, seed: int = 0):
     """A method's first state, every floating-point array in float64; one compilation."""
 
     def init(key):
@@ -114,7 +114,7 @@ def difference(found, expected):
     return worst
 
 
-def batches(count, size, observation, action, seed=0):
+def batches(count, size, observation, action, seed: int = 0):
     """Random transitions, a fifth of them terminal: s, a, r, s', terminal."""
     rng = np.random.default_rng(seed)
     for _ in range(count):

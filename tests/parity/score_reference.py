@@ -53,8 +53,21 @@ class Adam:
 class ScoreReference:
     """One loop over critics, as the paper's Algorithm 1 is written."""
 
-    def __init__(self, actor, critics, *, beta, bc_decay, bc_decay_every, alpha=2.5, delay=2, first="zero",
-                 bc_norm="mean", divisor="mean", masks=None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        actor,
+        critics,
+        *,
+        beta,
+        bc_decay,
+        bc_decay_every,
+        alpha: float = 2.5,
+        delay: int = 2,
+        first: str = "zero",
+        bc_norm: str = "mean",
+        divisor: str = "mean",
+        masks=None,
+    ) -> None:
         self.actor, self.critics = actor, critics
         self.target_actor, self.target_critics = actor.copy(), [c.copy() for c in critics]
         self.actor_adam = Adam(actor.parameters, 3e-4)

@@ -1,6 +1,8 @@
 """SAC's actor and temperature in plain NumPy, for the transcriptions of the methods built on it."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +78,7 @@ def random_key(seed):
 
 
 @functools.cache
-def compiled(function, static=()):
+def compiled(function, static: tuple[Any, ...] = ()):
     """Once for all tests whose settings differ in traced numbers alone."""
     return jax.jit(function, static_argnums=static)
 
@@ -92,7 +94,14 @@ def started(method, config, shapes):
     return jax.jit(init)(random_key(3))
 
 
-def train_both(method, Reference, config, reference_config=None, updates=4, prepare=lambda state: state):
+def train_both(
+    method,
+    Reference,
+    config,
+    reference_config=None,
+    updates: int = 4,
+    prepare: Callable[..., Any] = lambda state: state,
+):
     """A method's state and its transcription's after the same updates on the same batches and random numbers."""
     state = started(method, config, SHAPES)
     # A head as small as it starts would hide the policy's part in everything.

@@ -1,6 +1,7 @@
 """BCQ against a plain float64 transcription: the VAE, the soft clipped double Q, the choice among candidates."""
 
 from itertools import pairwise
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -77,7 +78,7 @@ class Reference:
 
 
 @pytest.mark.parametrize("options", [{}, {"perturbation": 0.6, "soft_clipping": 0.4, "kl_weight": 1.0}], ids=str)
-def test_updates_and_actions_agree_in_float64(options) -> None:
+def test_updates_and_actions_agree_in_float64(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config = bcq.Config(hidden=(6, 5), vae_hidden=(7, 6), target_samples=3, acting_samples=8, tau=0.1, **options)
         state = start(bcq, config, Shapes(OBSERVATIONS, ACTIONS))

@@ -1,5 +1,7 @@
 """BEAR against a plain float64 transcription: both kernels, the warm-up, the dual ascent and its bounds."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -95,7 +97,7 @@ class Reference:
     ],
     ids=str,
 )
-def test_updates_agree_in_float64(options) -> None:
+def test_updates_agree_in_float64(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config = bear.Config(**SMALL, **options)
         state = start(bear, config, Shapes(OBSERVATIONS, ACTIONS))

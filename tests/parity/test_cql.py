@@ -1,5 +1,7 @@
 """CQL against a plain float64 transcription: consecutive full updates, every option."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
@@ -86,7 +88,7 @@ class Reference:
         soft.network_adam.step(soft.network, actor_gradient)
 
 
-def run_both(config, reference_config=None, updates=4):
+def run_both(config, reference_config=None, updates: int = 4):
     with jax.enable_x64(True):
         state, reference = train_both(cql, Reference, config, reference_config, updates)
         multipliers = abs(float(state.log_multiplier) - float(reference.log_nu[0]))
@@ -106,14 +108,14 @@ SMALL = {"hidden": (6, 5, 4), "sampled_actions": 3, "critic_learning_rate": 1e-3
     ],
     ids=str,
 )
-def test_updates_agree(options) -> None:
+def test_updates_agree(options: dict[str, Any]) -> None:
     assert run_both(cql.Config(**(SMALL | options))) < 1e-8
 
 
 @pytest.mark.parametrize(
     "wrong", [{"weight": 5.1}, {"gap_temperature": 1.1}, {"entropy_backup": True}, {"cloning_updates": 1}], ids=str
 )
-def test_the_reference_notices_a_wrong_setting(wrong) -> None:
+def test_the_reference_notices_a_wrong_setting(wrong: dict[str, Any]) -> None:
     assert run_both(cql.Config(**SMALL), cql.Config(**(SMALL | wrong)), updates=1) > 1e-6
 
 

@@ -1,5 +1,7 @@
 """EDAC against a plain float64 transcription: consecutive full updates and the diversity term by itself."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,7 +53,7 @@ SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor
 
 
 @pytest.mark.parametrize("options", [{}, {"eta": 5.0, "discount": 0.9, "tau": 0.1}, {"eta": 0.0}], ids=str)
-def test_updates_agree(options) -> None:
+def test_updates_agree(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         assert largest_difference(*train_both(edac, Reference, edac.Config(**(SMALL | options)))) < 1e-8
 

@@ -1,6 +1,7 @@
 """IQL against a plain float64 transcription: the order of its updates, the bound of the weight, the schedule."""
 
 from functools import cache
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +67,7 @@ def first_state():
     [{}, {"schedule_steps": 4, "expectile": 0.9}, {"schedule_steps": 0, "largest_weight": 1.5, "tau": 0.1}],
     ids=str,
 )
-def test_updates_agree_in_float64(options) -> None:
+def test_updates_agree_in_float64(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config = iql.Config(hidden=(7, 6), **options)
         state = first_state()

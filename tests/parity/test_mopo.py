@@ -12,7 +12,7 @@ from tests.parity.test_mopo_model import HOPPER, SHAPES, SMALL, columns, data_of
 # -- rollouts ----------------------------------------------------------------------------------------------------------
 
 
-def random_learned(config, shapes, seed=5):
+def random_learned(config, shapes, seed: int = 5):
     """Networks that disagree, with a spread of variances, and elites out of order."""
     rng = np.random.default_rng(seed)
     networks, bounds = mopo_model.init_dynamics(config, shapes, random_key(seed))
@@ -114,7 +114,7 @@ class Reference:
             follow(followed, online, self.config.tau)
 
 
-def train_both(config, expected_config=None, updates=4):
+def train_both(config, expected_config=None, updates: int = 4):
     state = started(mopo, config, SHAPES)
     rng = np.random.default_rng(7)
     ring = rng.normal(size=state.imagined.rows.shape)

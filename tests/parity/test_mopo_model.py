@@ -44,7 +44,7 @@ def gaussian(network, bounds, x):
     return mean, bounds[1] + softplus(log_variance - bounds[1])
 
 
-def columns(rows=60, shapes=SHAPES, seed=1):
+def columns(rows: int = 60, shapes=SHAPES, seed: int = 1):
     (s, a, r, s2, terminal), *_ = batches(1, rows, *shapes, seed=seed)
     return 2 * s + 1, a, 3 * r, s2 - 1, terminal
 
@@ -129,7 +129,7 @@ def stage_functions(members):
     )
 
 
-def fitted(config, epochs=3, updates=2):
+def fitted(config, epochs: int = 3, updates: int = 2):
     """The stage and its transcription after the same batches."""
     stage, (table, data) = mopo_model.DYNAMICS, table_and_data()
     fit = jax.jit(lambda key: stage.init(config, SHAPES, data, key))(random_key(0))
@@ -153,7 +153,7 @@ def fitted(config, epochs=3, updates=2):
 
 
 @pytest.mark.parametrize("rate", [1e-3, 0.3])
-def test_fitting_the_dynamics_agrees(rate) -> None:
+def test_fitting_the_dynamics_agrees(rate: float) -> None:
     """The larger rate makes errors rise and fall: some networks go back to an earlier epoch."""
     with jax.enable_x64(True):
         config = mopo.Config(**SMALL, dynamics_learning_rate=rate)

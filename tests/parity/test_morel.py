@@ -156,7 +156,7 @@ def prepared(config):
     return state._replace(learned=morel_stages.Learned(model, jnp.asarray(LARGEST)), policy=policy)
 
 
-def train_both(config, expected_config=None, updates=2):
+def train_both(config, expected_config=None, updates: int = 2):
     state = prepared(config)
     reference = Reference(expected_config or config, state)
     refresh = jax.jit(lambda state, key: morel.refresh(config, state, data(), key)[0])

@@ -1,6 +1,7 @@
 """PBRL and PBRL-prior against a plain float64 transcription: both targets, the priors, the schedule of β_ood."""
 
 from collections import deque
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -116,7 +117,7 @@ def louder(state):
     )  # fmt: skip
 
 
-def run_both(config, reference_config=None, updates=4):
+def run_both(config, reference_config=None, updates: int = 4):
     with jax.enable_x64(True):
         state, reference = train_both(pbrl, Reference, config, reference_config, updates, prepare=louder)
         if config.prior_scale > 0:
@@ -142,7 +143,7 @@ def test_updates_agree(config) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"beta_in": 0.02}, {"beta_ood": 5.1}, {"beta_next": 0.11}], ids=str)
-def test_the_reference_notices_a_wrong_setting(wrong) -> None:
+def test_the_reference_notices_a_wrong_setting(wrong: dict[str, float]) -> None:
     assert run_both(pbrl.Config(**SMALL), pbrl.Config(**(SMALL | wrong)), updates=1) > 1e-6
 
 
@@ -156,7 +157,7 @@ def test_the_reference_notices_a_wrong_setting(wrong) -> None:
     ],
     ids=["falling", "down to the floor", "constant (expert)", "stays 1 (medium-expert)"],
 )
-def test_the_schedule_of_beta_is_the_published_one(options) -> None:
+def test_the_schedule_of_beta_is_the_published_one(options: dict[str, Any]) -> None:
     """Hundreds of updates of the schedule alone, with Q rising and falling."""
     with jax.enable_x64(True):
         config = pbrl.Config(**(SMALL | {"beta_ood_updates": 100, "record_every": 4} | options))
@@ -193,7 +194,9 @@ def test_the_schedule_of_beta_is_the_published_one(options) -> None:
         ("hopper-expert-v2", (2.0, 2.0, 1.0)),
     ],
 )
-def test_every_kind_of_data_has_its_published_schedule(name, dataset, expected) -> None:
+def test_every_kind_of_data_has_its_published_schedule(
+    name: str, dataset: str, expected: tuple[float, float, float]
+) -> None:
     config = make_config(get_algorithm(name), preset(name, dataset))
     assert (config.beta_ood, config.beta_ood_end, config.beta_ood_divisor) == expected
     assert config.prior_scale == (1.0 if name == "pbrl-prior" else 0.0)

@@ -1,5 +1,7 @@
 """ReBRAC against a plain float64 transcription: layer normalisation, both constraints, the target actor's lag."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,7 +76,7 @@ class Reference:
 
 
 @pytest.mark.parametrize("options", [{}, {"actor_delay": 1, "actor_bc_weight": 0.3, "critic_bc_weight": 0.1}], ids=str)
-def test_updates_agree_in_float64(options) -> None:
+def test_updates_agree_in_float64(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config = rebrac.Config(hidden=(7, 6), tau=0.1, **options)
         state = start(rebrac, config, Shapes(OBSERVATIONS, ACTIONS))

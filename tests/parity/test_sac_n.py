@@ -1,5 +1,7 @@
 """SAC-N against a plain float64 transcription: consecutive full updates."""
 
+from typing import Any
+
 import jax
 import pytest
 
@@ -49,7 +51,7 @@ SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor
     ],
     ids=str,
 )
-def test_updates_agree(options) -> None:
+def test_updates_agree(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         assert largest_difference(*train_both(sac_n, Reference, sac_n.Config(**(SMALL | options)))) < 1e-8
 

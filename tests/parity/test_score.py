@@ -1,5 +1,7 @@
 """SCORE against a plain float64 transcription of the paper's equations."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +33,7 @@ def reference_of(config, state, **options):
     )  # fmt: skip
 
 
-def batches(updates, size, seed=0):
+def batches(updates, size, seed: int = 0):
     rng = np.random.default_rng(seed)
     for _ in range(updates):
         yield {
@@ -61,7 +63,7 @@ def largest_difference(config, state, reference):
     return worst
 
 
-def run_both(config, dtype, updates=20, size=100, seed=3):
+def run_both(config, dtype, updates: int = 20, size: int = 100, seed: int = 3):
     """Both sides through the same updates: their largest relative difference, and the reference's margin."""
     state = cast(score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(seed)), dtype)
     masks = None
@@ -121,7 +123,7 @@ def test_twenty_updates_agree_in_float32() -> None:
     ],
     ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()),
 )
-def test_every_disputed_option_agrees(options) -> None:
+def test_every_disputed_option_agrees(options: dict[str, Any]) -> None:
     settings = {"hidden": (32, 24), "bc_decay_every": 3} | options
     with jax.enable_x64(True):
         assert run_both(score.Config(**settings), jnp.float64, updates=9, size=32)[0] < 1e-10

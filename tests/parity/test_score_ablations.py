@@ -2,7 +2,7 @@
 
 import dataclasses
 import inspect
-from typing import get_args
+from typing import Any, get_args
 
 import jax
 import jax.numpy as jnp
@@ -161,7 +161,7 @@ VARIANTS = [
 ]
 
 
-def both(settings, reference_settings=None, updates=4):
+def both(settings, reference_settings=None, updates: int = 4):
     """Method and reference after the same updates."""
     config = score.Config(**SMALL, **settings)
     state = start(score, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -215,7 +215,7 @@ def test_ablations_name_functions_that_can_be_replaced() -> None:
 
 
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)
-def test_updates_agree_in_float64(settings) -> None:
+def test_updates_agree_in_float64(settings: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config, state, reference, s = both(settings)
         assert apart(state, reference) < 1e-8
@@ -237,7 +237,7 @@ def test_updates_agree_in_float64(settings) -> None:
     ],
     ids=str,
 )
-def test_the_comparison_can_fail(settings, other) -> None:
+def test_the_comparison_can_fail(settings: dict[str, Any], other: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         _, state, reference, _ = both(settings, other, updates=4)
         assert apart(state, reference) > 1e-5
@@ -277,6 +277,6 @@ def test_without_cloning_is_a_weight_of_zero() -> None:
     ],
     ids=str,
 )
-def test_what_does_not_go_together_is_refused(settings) -> None:
+def test_what_does_not_go_together_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         make_config(score.ALGORITHM, settings)

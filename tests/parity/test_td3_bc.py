@@ -1,5 +1,7 @@
 """TD3-BC against a plain float64 transcription: consecutive updates, the delay included."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,7 +58,7 @@ def differences(state, reference):
 @pytest.mark.parametrize(
     "options", [{}, {"actor_delay": 1, "alpha": 1.0}, {"actor_delay": 3, "discount": 0.9, "tau": 0.1}], ids=str
 )
-def test_updates_agree_in_float64(options) -> None:
+def test_updates_agree_in_float64(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config = td3_bc.Config(hidden=(7, 6), target_noise=0.4, **options)
         state = start(td3_bc, config, Shapes(OBSERVATIONS, ACTIONS))

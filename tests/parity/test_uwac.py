@@ -1,6 +1,7 @@
 """UWAC against a plain float64 transcription: dropout, its variance, the weight, spectral normalisation."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +24,7 @@ OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 5, 4
 SMALL = {"hidden": (6, 5), "vae_hidden": (5, 4), "target_samples": 2, "acting_samples": 6, "tau": 0.1, "passes": 4}
 
 
-def masks_of(config, key, rows, passes=None, members=2):
+def masks_of(config, key, rows, passes=None, members: int = 2):
     """[pass][layer][member, row or 1, unit] of True where a unit is kept, drawn as the method draws them."""
     keys = [key] if passes is None else list(jax.random.split(key, passes))
     rows = rows if config.dropout_masks == "row" else 1
@@ -132,7 +133,7 @@ class Reference(BearReference):
     ],
     ids=str,
 )
-def test_updates_agree_in_float64(options) -> None:
+def test_updates_agree_in_float64(options: dict[str, Any]) -> None:
     with jax.enable_x64(True):
         config = uwac.Config(**SMALL, **{"mmd_samples": 2, "warmup_steps": 1, "beta": 2.0} | options)
         state = start(uwac, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -167,7 +168,7 @@ def test_updates_agree_in_float64(options) -> None:
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1])
-def test_an_update_whose_passes_are_kernels(rate) -> None:
+def test_an_update_whose_passes_are_kernels(rate: float) -> None:
     """Without dropout it is the same update; with it, the weight is one of the same distribution."""
     options = SMALL | {"hidden": (64, 64), "mmd_samples": 2, "warmup_steps": 0, "passes": 50}
     config = uwac.Config(**options, dropout=rate)
@@ -199,7 +200,7 @@ def test_dropout_keeps_the_mean_and_the_rate() -> None:
 
 
 @pytest.mark.parametrize("masks", ["row", "pass"])
-def test_candidates_can_be_compared_with_dropout_on(masks) -> None:
+def test_candidates_can_be_compared_with_dropout_on(masks: str) -> None:
     """As the published code does: the first critic's mean over passes decides."""
     with jax.enable_x64(True):
         config = uwac.Config(**SMALL, acting_passes=3, dropout=0.4, dropout_masks=masks, spectral_norm=False)

@@ -75,7 +75,7 @@ def opened(browser, report):
     """Open the page; whatever it asks for or complains about is a failure."""
     made = []
 
-    def open_page(width, scheme, folder=report / "page"):
+    def open_page(width, scheme, folder: str = report / "page"):
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page, complaints, requests = context.new_page(), [], []
         page.on("console", lambda message: complaints.append(message.text))
@@ -158,7 +158,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
 @pytest.mark.parametrize("which", ["trained", "kept"])
-def test_it_fits_and_can_be_read(opened, kept, report, width, scheme, which) -> None:
+def test_it_fits_and_can_be_read(opened, kept, report, width: int, scheme: str, which: str) -> None:
     page = opened(width, scheme, kept if which == "kept" else report / "page")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.evaluate(

@@ -18,12 +18,12 @@ from score_rl.report.statistics import Estimate, aggregates, mean_curve, profile
 NASTY = """<script>alert(1)</script>&"'$x_$"""
 
 
-def curves(number=3):
+def curves(number: int = 3):
     rng = np.random.default_rng(0)
     return [Curve(np.arange(1, 6) * 1000, rng.normal(50, 5, 5)) for _ in range(number)]
 
 
-def panel(label="SCORE", title="hopper"):
+def panel(label: str = "SCORE", title: str = "hopper"):
     mine = curves()
     return Panel(title, "score", [Series(label, mean_curve(mine), mine, curves(1))], {"paper": 99.6})
 

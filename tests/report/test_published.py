@@ -39,7 +39,7 @@ def test_the_overall_row_is_the_mean_of_the_others(method) -> None:
     ("d4rl:hopper-full-replay-v2", None),
     ("my_logs", None),
 ])  # fmt: skip
-def test_names_of_data_sets(name, is_called) -> None:
+def test_names_of_data_sets(name: str, is_called: str | None) -> None:
     assert paper_dataset(name) == is_called
 
 
@@ -50,7 +50,7 @@ def test_names_of_data_sets(name, is_called) -> None:
     ("replica:hopper-medium-replay", "replica"),
     ("hopper_medium-v2", "file"),
 ])  # fmt: skip
-def test_data_are_called_what_they_are(name, kind) -> None:
+def test_data_are_called_what_they_are(name: str, kind: str) -> None:
     assert data_kind(name) == kind
 
 

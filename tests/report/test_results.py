@@ -3,7 +3,9 @@
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,7 +62,7 @@ def test_folders_are_found_below_and_counted_once(tmp_path: Path) -> None:
     (lambda path: path.touch() or path, "is not a folder"),
     (lambda path: path.mkdir() or path, "holds no results"),
 ])  # fmt: skip
-def test_what_is_no_result_is_refused(tmp_path: Path, make, says) -> None:
+def test_what_is_no_result_is_refused(tmp_path: Path, make: Callable[..., Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
         gather([make(tmp_path / "it")])
 

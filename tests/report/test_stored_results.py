@@ -62,7 +62,7 @@ def test_runs_that_choose_settings_are_averaged_with_no_result(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("folder", sorted(STORED.rglob("curves.csv")), ids=lambda path: str(path.parent.name))
-def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(folder) -> None:
+def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(folder: str) -> None:
     if not (folder.parent / "summary.json").exists():
         assert folder.parents[1].name == "independent", "d3rlpy's, which are no runs of this package"
         return
@@ -88,7 +88,7 @@ def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(f
         (json.dumps({"format": 2, "experiments": [], "runs": [{"experiment": 0}]}), "is not a stored result"),
     ],
 )
-def test_what_is_no_stored_result_is_refused(tmp_path: Path, summary, message) -> None:
+def test_what_is_no_stored_result_is_refused(tmp_path: Path, summary, message: str) -> None:
     (tmp_path / "summary.json").write_text(summary)
     (tmp_path / "curves.csv").write_text("run,step,name,value\n")
     with pytest.raises(InputError, match=message):

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -39,7 +40,7 @@ def program(algorithm: str, **settings) -> FleetProgram:
         ("score", {"constraint": ("mmd",)}, True),
     ],
 )
-def test_what_an_action_costs(algorithm, settings, costly) -> None:
+def test_what_an_action_costs(algorithm: str, settings: dict[str, Any], costly: bool) -> None:
     needed = operations_per_action(program(algorithm, **settings))
     assert needed > 1e5  # 17 x 256 + 256 x 256 + 256 x 6, each a product and a sum
     assert (needed > COSTLY) == costly
@@ -69,7 +70,7 @@ CANDIDATES = {"bcq", "bear", "uwac"}  # draw some and pick one
 
 
 @pytest.mark.parametrize("algorithm", sorted(set(algorithm_names()) - CANDIDATES))
-def test_written_down_a_policy_acts_the_same(algorithm) -> None:
+def test_written_down_a_policy_acts_the_same(algorithm: str) -> None:
     fleet = program(algorithm)
     policies = jax.device_get(fleet.policies(fleet.init()))
     stacked = jax.device_get((fleet.inputs.config, fleet.inputs.treatment, policies))
@@ -83,7 +84,7 @@ def test_written_down_a_policy_acts_the_same(algorithm) -> None:
 
 
 @pytest.mark.parametrize("algorithm", sorted(CANDIDATES))
-def test_candidates_cannot_be_written_down(algorithm) -> None:
+def test_candidates_cannot_be_written_down(algorithm: str) -> None:
     with pytest.raises(NotPortable):
         write_down_fleet(program(algorithm))
 

@@ -37,7 +37,7 @@ def test_groups_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ("policies", "episodes", "cores", "number"),
     [(1, 10, 16, 1), (15, 10, 16, 3), (15, 10, 2, 2), (75, 10, 16, 16), (75, 10, 4, 4), (3, 100, 16, 3)],
 )
-def test_groups_cover_every_policy_once_and_are_even(policies, episodes, cores, number) -> None:
+def test_groups_cover_every_policy_once_and_are_even(policies: int, episodes: int, cores: int, number: int) -> None:
     groups = policy_groups(policies, episodes, cores)
     sizes = [group.stop - group.start for group in groups]
     assert len(groups) == number

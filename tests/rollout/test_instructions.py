@@ -1,6 +1,8 @@
 """A traced function, written down and done by NumPy, is the function."""
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +46,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("number", range(len(FUNCTIONS)))
-def test_functions(number) -> None:
+def test_functions(number: int) -> None:
     assert check(FUNCTIONS[number])
 
 
@@ -81,6 +83,6 @@ def test_nothing_is_carried_from_one_step_to_the_next() -> None:
         lambda n, x: x * jax.random.uniform(jax.random.key(x[0, 0].astype(jnp.int32))),
     ],
 )
-def test_what_cannot_be_written_down_is_refused(act) -> None:
+def test_what_cannot_be_written_down_is_refused(act: Callable[..., Any]) -> None:
     with pytest.raises(NotPortable):
         write_down(act, [W], X)

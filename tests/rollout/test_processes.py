@@ -28,7 +28,7 @@ def act(numbers, observations):
     return jnp.tanh(observations @ numbers[0])
 
 
-def questions(environment="hopper"):
+def questions(environment: str = "hopper"):
     return [Question(environment, [weights(n)], episode_seeds(f"policy {n}", 0, EPISODES)) for n in range(POLICIES)]
 
 
@@ -152,7 +152,7 @@ def test_they_do_not_outlive_who_asks() -> None:
     ],
 )
 def test_when_they_are_worth_it(
-    cores, environment, policies, episodes, answer, monkeypatch: pytest.MonkeyPatch
+    cores: int, environment: str, policies: int, episodes: int, answer: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "available_cores", lambda: cores)
     assert processes.worth_it([environment], policies, episodes) is answer

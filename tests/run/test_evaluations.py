@@ -122,7 +122,7 @@ def test_nothing_is_submitted_where_nothing_can_be_evaluated(context) -> None:
     [(100.0, 30.0, True), (100.0, 10.0, False), (30.0, 29.0, False)],
 )
 def test_a_user_is_told_once_that_training_waits(
-    context, monkeypatch: pytest.MonkeyPatch, passed, waited, advised
+    context, monkeypatch: pytest.MonkeyPatch, passed: float, waited: float, advised: bool
 ) -> None:
     """By a clock of this test's own: it does not matter how busy the machine is."""
     now = iter([0.0, waited, waited, waited])

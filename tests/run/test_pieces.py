@@ -97,7 +97,7 @@ def test_pieces_change_nothing(whole, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("at", "afterwards"), [(20, 10), (20, 30), (40, 10), (40, 4)])
 def test_a_stop_within_a_window_loses_nothing(
-    whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at, afterwards
+    whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, afterwards: int
 ) -> None:
     """Gone on with in the same pieces, and in others, as another machine may."""
     in_pieces_of(monkeypatch, 10)

@@ -9,7 +9,7 @@ from score_rl.engine.runs import Run
 from score_rl.run.plausibility import ValueRange, value_range
 
 
-def possible(dataset, name="score", **settings):
+def possible(dataset, name: str = "score", **settings):
     algorithm = get_algorithm(name)
     config = make_config(algorithm, settings)
     treatment = fit_treatment(
@@ -44,7 +44,7 @@ def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording) -> None:
 @pytest.mark.parametrize(
     ("q", "words"), [(144.0, "100 at most"), (-443.0, "0 at least"), (129.0, None), (60.0, None), (-150.0, None)]
 )
-def test_what_is_warned_of(q, words) -> None:
+def test_what_is_warned_of(q: float, words: str | None) -> None:
     warning = ValueRange(0.0, 100.0, 200.0).warning(q)
     assert (warning is None) == (words is None)
     assert words is None or words in warning

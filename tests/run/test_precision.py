@@ -43,7 +43,7 @@ def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, mon
 
 
 @pytest.mark.parametrize("capability", ["9.0", "7.5"])
-def test_a_gpu_is_trained_in_bfloat16_where_it_has_kernels(capability, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_is_trained_in_bfloat16_where_it_has_kernels(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
     device = SimpleNamespace(platform="gpu", compute_capability=capability)
     monkeypatch.setattr("jax.local_devices", lambda: [device])
     monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: None)

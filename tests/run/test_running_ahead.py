@@ -54,7 +54,7 @@ def test_the_same_is_measured(undisturbed, ahead, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [10, 30, 40])
 def test_stopped_in_between_and_gone_on_with(
-    undisturbed, ahead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at
+    undisturbed, ahead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     deal_with = FleetTrainer._deal_with
 

@@ -108,7 +108,7 @@ def test_a_slow_disk_does_not_hold_up_training(minutes, every, waiting) -> None:
     ("minutes", "waiting", "due"),
     [(0.9, False, False), (1.0, False, True), (1.0, True, False), (1.9, True, False), (2.0, True, True)],
 )
-def test_evaluations_may_delay_a_checkpoint_once_over(minutes, waiting, due) -> None:
+def test_evaluations_may_delay_a_checkpoint_once_over(minutes: float, waiting: bool, due: bool) -> None:
     assert checkpoint_is_due(minutes, 1.0, urgent=False, still_writing=False, evaluations_wait=waiting) is due
 
 

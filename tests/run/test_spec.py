@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -82,7 +83,7 @@ def test_what_was_stored_before_there_were_variants_still_opens() -> None:
         ({"variants": ({"beta": 0.1}, {"beta": 0.1})}, "two variants are the same"),
     ],
 )
-def test_senseless_requests_are_refused(change, message) -> None:
+def test_senseless_requests_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         dataclasses.replace(SPEC, **change).check(turns=2)
 
@@ -132,7 +133,7 @@ def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, tur
         ({"tau": 1.5}, "tau is 1.5; it must be above 0 and at most 1"),
     ],
 )
-def test_bad_settings_are_refused_in_one_sentence(settings, message) -> None:
+def test_bad_settings_are_refused_in_one_sentence(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
         make_config(get_algorithm("score"), settings)
     assert "\n" not in str(caught.value)

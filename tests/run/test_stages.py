@@ -73,7 +73,7 @@ COUNTING = Algorithm(
 )
 
 
-def count(windows, every=4):
+def count(windows, every: int = 4):
     program = FleetProgram([Run("one", COUNTING, recording(), 0, CountingConfig(every=every))])
     state, start = program.init(), 0
     for window in windows:
@@ -106,7 +106,7 @@ def test_windows_are_whole_cycles() -> None:
 
 
 @pytest.mark.parametrize(("length", "rows"), [(500, 20), (501, 100), (37, 20), (1_000_000, 1_000)])
-def test_held_out_rows_are_never_trained_on(length, rows) -> None:
+def test_held_out_rows_are_never_trained_on(length: int, rows: int) -> None:
     held = np.asarray(hold_out(jax.random.key(0), jnp.int32(length), rows))
     inside = held[held < length]
     assert len(inside) == min(rows, int(0.2 * length))
@@ -141,7 +141,7 @@ def mopo_run(dataset, seed, **settings):
     return Run(f"{dataset.name}-{seed}", mopo, dataset, seed, mopo.Config(**(TINY | settings)))
 
 
-def fit_all(program, epochs, active=True):
+def fit_all(program, epochs, active: bool = True):
     state, told = program.init(), []
     for epoch in range(epochs):
         state, metrics = program.epoch(state, np.broadcast_to(active, len(program.program.runs)), epoch)
@@ -231,7 +231,7 @@ def test_stages_and_refreshes_are_sharded_over_devices() -> None:
 
 
 @pytest.mark.parametrize("name", ["mopo", "morel"])
-def test_a_stage_is_compiled_once(name) -> None:
+def test_a_stage_is_compiled_once(name: str) -> None:
     """An update leaves every array with the type it has at first."""
     algorithm = get_algorithm(name)
     fleet = FleetProgram([Run("one", algorithm, recording(), 0, algorithm.Config())])
@@ -307,7 +307,7 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A small experiment with two runs; stages are kept in a folder of this test's own."""
     monkeypatch.setattr(stage_cache, "cache_folder", lambda: tmp_path / "cache")
 
-    def call(name, seeds=(0, 1), **settings):
+    def call(name, seeds: tuple[int, ...] = (0, 1), **settings):
         return score_rl.train(
             "replica:hopper-medium", algorithm="mopo", transitions=3_000, seeds=list(seeds), config=TINY | settings,
             steps=20, eval_every=20, eval_episodes=1, log_every=10, checkpoint_minutes=0, out=tmp_path / name,
@@ -362,7 +362,7 @@ def test_a_stage_is_measured_and_reused(train, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("how", ["asked", pytest.param("killed", marks=pytest.mark.slow)])
 def test_an_interrupted_stage_goes_on_to_the_same_bits(
-    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how
+    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     undisturbed = train("undisturbed")
     for path in (tmp_path / "cache").rglob("*.safetensors"):
@@ -402,7 +402,7 @@ def test_an_interrupted_stage_goes_on_to_the_same_bits(
     ],
 )
 def test_a_stop_within_an_epoch_loses_nothing(
-    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how, afterwards
+    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, afterwards: int | None
 ) -> None:
     """One of two runs comes from the cache; epochs have 185 updates."""
     train("other", seeds=(1,))

@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,7 +82,9 @@ def spoiled(folder, name, change) -> None:
     (lambda v: v.update(format=3), r"out was written in format 3, this version reads formats 1 to 2; use the version"),
     (lambda v: v.pop("format"), r"out was written in format None"),
 ])  # fmt: skip
-def test_an_unreadable_experiment_is_refused_by_file_and_field(tmp_path: Path, change, says) -> None:
+def test_an_unreadable_experiment_is_refused_by_file_and_field(
+    tmp_path: Path, change: Callable[..., Any], says: str
+) -> None:
     folder = Folder.create(tmp_path / "out", RECORD)
     spoiled(folder, "experiment.json", change)
     with pytest.raises(InputError, match=says) as refused:

@@ -44,7 +44,7 @@ def test_what_was_said_of_runs_is_kept(written) -> None:
 
 
 @pytest.mark.parametrize("name", ["score", "mopo"])
-def test_a_stopped_experiment_ends_as_it_did(written, name) -> None:
+def test_a_stopped_experiment_ends_as_it_did(written, name: str) -> None:
     """SCORE was stopped inside a window, MOPO inside an epoch of its stage."""
     before = score_rl.load(f"{name}-finished")
     after = score_rl.resume(f"{name}-stopped", quiet=True, tensorboard=False)

@@ -39,7 +39,9 @@ def test_a_part_begins_nothing_after_its_limit(measure) -> None:
 @pytest.mark.parametrize(
     ("method", "on_cpu", "on_gpu"), [("score", 20, 2_000), ("mopo", 1_000, 2_000), ("morel", 1, 2)]
 )
-def test_a_call_is_of_whole_cycles_and_of_few_updates_where_one_stands_for_many(method, on_cpu, on_gpu) -> None:
+def test_a_call_is_of_whole_cycles_and_of_few_updates_where_one_stands_for_many(
+    method: str, on_cpu: int, on_gpu: int
+) -> None:
     algorithm = get_algorithm(method)
     windows = [timing.window_of(algorithm, algorithm.Config(), platform) for platform in ("cpu", "gpu")]
     assert windows == [on_cpu, on_gpu]
@@ -104,7 +106,7 @@ def test_starting_is_timed(measure) -> None:
 
 
 @pytest.mark.parametrize("name", ["torch-loop", "torch-loop-tuned", "torch-batched"])
-def test_the_torch_versions_leave_nothing_out(name) -> None:
+def test_the_torch_versions_leave_nothing_out(name: str) -> None:
     """Every parameter and every target moves, and stays finite."""
     pytest.importorskip("torch")
     from benchmarks.speed import torch_batched, torch_loop

@@ -26,7 +26,7 @@ def test_every_table_stands_in_a_document() -> None:
         assert f"<!-- speed:{name} -->" in text
 
 
-def machine(cores=2, rate=123.0):
+def machine(cores: int = 2, rate: float = 123.0):
     stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": cores, "code": "0123456789abcdef"}
     entry = {"rates": {"1": {"run_steps_per_second": rate}}, "provenance": stamp, "measured": "2026-01-01T00:00:00"}
     return {"methods": {"cql": entry}}

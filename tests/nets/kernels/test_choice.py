@@ -36,7 +36,7 @@ def test_a_cpu_has_the_form_for_what_it_multiplies_bfloat16_with() -> None:
 
 
 @pytest.mark.parametrize(("capability", "memory"), [("8.6", 99), ("8.0", 163), ("9.0", 227), ("10.0", 227)])
-def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability, memory) -> None:
+def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability: str, memory: int) -> None:
     chosen = arithmetic_for("bfloat16", made_up("gpu", capability), 3)
     hopper = (Streamed(3),) if capability == "9.0" else ()
     assert chosen.critics == (Fused(3, memory), *hopper, LayerByLayer.for_runs(3))
@@ -51,7 +51,7 @@ def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability, memory) -> None:
     ("precision", "device"),
     [("float32", HOPPER), ("bfloat16", made_up("gpu", "7.5")), ("bfloat16", made_up("gpu", "gfx942"))],
 )
-def test_other_gpus_and_float32_have_aligned_layers_only(precision, device) -> None:
+def test_other_gpus_and_float32_have_aligned_layers_only(precision: str, device) -> None:
     assert arithmetic_for(precision, device, 1) == Arithmetic(precision, multiple=64)
 
 
@@ -68,7 +68,9 @@ def test_other_gpus_and_float32_have_aligned_layers_only(precision, device) -> N
         ("cpu", None, 0),
     ],
 )
-def test_the_memory_of_a_kernel_follows_from_the_compute_capability(platform, capability, memory) -> None:
+def test_the_memory_of_a_kernel_follows_from_the_compute_capability(
+    platform: str, capability: str | None, memory: int
+) -> None:
     assert kernel_memory(made_up(platform, capability)) == memory
 
 

@@ -41,7 +41,7 @@ def test_in_float32_the_kernels_are_the_network(tiling, inputs, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("rounded", [True, False])
-def test_rounding_costs_what_bfloat16_costs(rounded) -> None:
+def test_rounding_costs_what_bfloat16_costs(rounded: bool) -> None:
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     q, slopes = gradients(kernels(TILINGS[0]._replace(rounded=rounded)), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -104,7 +104,7 @@ def test_several_outputs_by_the_input_alone(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("number", [1, 6])
-def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fleets_of_actors_use_them_where_they_are_chosen(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     keys = jax.random.split(jax.random.key(0), 2)
     fleet = jax.vmap(lambda key: Perceptron.init(key, (17, 64, 64, number)))(keys)
@@ -122,7 +122,7 @@ def test_fleets_of_actors_use_them_where_they_are_chosen(number, monkeypatch: py
 
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize("runs", [1, 75])
-def test_they_are_accepted_for_a_gpu(runs) -> None:
+def test_they_are_accepted_for_a_gpu(runs: int) -> None:
     """As far as that goes without one: Pallas translates them for Triton."""
     net, x = network(256), jnp.ones((256, INPUTS))
 

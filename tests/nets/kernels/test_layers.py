@@ -37,7 +37,9 @@ CASES = [  # form, hidden widths, inputs, rows
 
 
 @pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
-def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_float32_the_kernels_are_the_network(
+    form, hidden: tuple[int, ...], inputs, rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(layers, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
     q, slopes = gradients(kernels(form), net, x)
@@ -128,7 +130,7 @@ def test_slopes_by_states_and_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
-def test_they_can_be_lowered_for_gpus(form, members, rows, inputs) -> None:
+def test_they_can_be_lowered_for_gpus(form, members: int, rows: int, inputs: int) -> None:
     """As far as a machine without one can tell."""
     lowered = lowered_for_gpus(kernels(form), members, rows, inputs)
     # A narrow input: two forward, one back, two gradients of weights, by the first weight and by the input. A wide one:

@@ -33,7 +33,9 @@ def widened(net: Perceptron, x, layout=AMX.few):
 @pytest.mark.parametrize("sizes", [(5, 16), (23, 64, 64), (31, 32, 48, 16), (32, 33, 31)])
 @pytest.mark.parametrize("rows", [50, 64])
 @pytest.mark.parametrize("layout", ALL)
-def test_in_float32_it_is_the_network(sizes, rows, layout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_float32_it_is_the_network(
+    sizes: tuple[int, ...], rows: int, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)  # the same without rounding: its algebra
     net, x = network(*sizes), jax.random.normal(jax.random.key(1), (rows, sizes[0]))
     q, slopes = gradients(partial(widened, layout=layout), net, x)
@@ -44,7 +46,9 @@ def test_in_float32_it_is_the_network(sizes, rows, layout, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("most_rows", "most_blocks"), [(32, 16), (64, 2), (7, 3)])
 @pytest.mark.parametrize("layout", ALL)
-def test_blocks_of_rows_change_nothing(layout, most_rows, most_blocks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_rows_change_nothing(
+    layout: str, most_rows: int, most_blocks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)
     net, x = network(5, 16, 16), jax.random.normal(jax.random.key(1), (150, 5))
     whole = gradients(partial(widened, layout=layout), net, x)
@@ -55,7 +59,7 @@ def test_blocks_of_rows_change_nothing(layout, most_rows, most_blocks, monkeypat
 
 
 @pytest.mark.parametrize("layout", ALL)
-def test_rounding_costs_what_bfloat16_costs(layout) -> None:
+def test_rounding_costs_what_bfloat16_costs(layout: str) -> None:
     net, x = network(23, 128, 128), jax.random.normal(jax.random.key(1), (50, 23))
     q, slopes = gradients(partial(widened, layout=layout), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -78,7 +82,7 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("number", [1, 6])
 @pytest.mark.parametrize("layout", ALL)
-def test_actors(layout, number, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors(layout: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     actor, x = Perceptron.init(jax.random.key(0), (17, 64, 64, number)), jax.random.normal(jax.random.key(1), (50, 17))
 
     def both():

@@ -42,7 +42,7 @@ def found(net, hidden, key, rate, passes, form=FORM):
 # -- transcribed from the papers, in float64 and unbounded integers ---------------------------------------------------
 
 
-def philox(key, first, second, rounds=10):
+def philox(key, first, second, rounds: int = 10):
     first, second = np.asarray(first, np.uint64), np.asarray(second, np.uint64)
     for _ in range(rounds):
         product = first * np.uint64(0xD256D193)
@@ -89,14 +89,14 @@ PUBLISHED = [  # counter, key, result: the known answers for philox2x32 with ten
 
 
 @pytest.mark.parametrize(("counter", "key", "result"), PUBLISHED)
-def test_the_generator_gives_the_published_numbers(counter, key, result) -> None:
+def test_the_generator_gives_the_published_numbers(counter: tuple[int, int], key: int, result: tuple[int, int]) -> None:
     words = random_words(jnp.uint32(key), tuple(jnp.uint32(word) for word in counter), interpret=True)
     assert tuple(map(int, words)) == result
     assert tuple(map(int, philox(key, *counter))) == result
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.37])
-def test_units_are_dropped_at_the_rate_and_independently(rate) -> None:
+def test_units_are_dropped_at_the_rate_and_independently(rate: float) -> None:
     """Of a million decisions: rows, units, passes, layers, members and keys share nothing."""
     shape = (2, 96, 128, 20)  # members, rows, width, passes
     one, other = (masks(jax.random.key(seed), rate, *shape) for seed in (0, 1))
@@ -125,7 +125,7 @@ CASES = [  # width, rows, passes, rate
 
 @pytest.mark.usefixtures("unrounded")
 @pytest.mark.parametrize(("width", "rows", "passes", "rate"), CASES)
-def test_in_float32_the_kernels_are_the_passes(width, rows, passes, rate) -> None:
+def test_in_float32_the_kernels_are_the_passes(width: int, rows: int, passes: int, rate: float) -> None:
     net, hidden, key = critics(width), hidden_layer(rows, width), jax.random.key(3)
     mean, variance, slope = expected(net, hidden, masks(key, rate, MEMBERS, rows, width, passes), rate)
     given_slope = jax.random.normal(jax.random.key(4), mean.shape)
@@ -261,14 +261,14 @@ def on_a_gpu(form: DropoutPasses, rows: int, width: int):
 
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize(("rows", "width"), [(2_560, 256), (256, 128), (100, 64)])
-def test_they_can_be_lowered_for_gpus(rows, width) -> None:
+def test_they_can_be_lowered_for_gpus(rows: int, width: int) -> None:
     """As far as a machine without one can tell."""
     assert on_a_gpu(DropoutPasses(runs=2), rows, width).count("triton") == 2
 
 
 @pytest.mark.skipif(jax.default_backend() != "gpu", reason="needs a GPU")
 @pytest.mark.parametrize("width", [64, 128, 256])
-def test_on_a_gpu_they_compute_what_the_interpreter_does(width) -> None:
+def test_on_a_gpu_they_compute_what_the_interpreter_does(width: int) -> None:
     net, hidden, key = critics(width), hidden_layer(300, width), jax.random.key(3)
 
     def both(form):

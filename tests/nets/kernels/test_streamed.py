@@ -40,7 +40,9 @@ CASES = [  # form, hidden widths, inputs, rows
 
 
 @pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
-def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_float32_the_kernels_are_the_network(
+    form, hidden: tuple[int, ...], inputs, rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(streamed, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
     q, slopes = gradients(kernels(form), net, x)
@@ -51,7 +53,7 @@ def test_in_float32_the_kernels_are_the_network(form, hidden, inputs, rows, monk
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_rounding_costs_what_bfloat16_costs(stored) -> None:
+def test_rounding_costs_what_bfloat16_costs(stored: bool) -> None:
     net, x = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
     q, slopes = gradients(kernels(MANY_RUNS._replace(stored=stored)), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -106,7 +108,7 @@ def test_critics_use_them_where_they_are_chosen(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # jax 0.11
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
-def test_they_can_be_lowered_for_gpus(stored, members, rows, inputs) -> None:
+def test_they_can_be_lowered_for_gpus(stored: bool, members: int, rows: int, inputs: int) -> None:
     """As far as a machine without one can tell."""
     lowered = lowered_for_gpus(kernels(Streamed(runs=2, stored=stored)), members, rows, inputs)
     assert lowered.count("triton") == 7  # two forward, one back, two sums, the first weight's and the input's

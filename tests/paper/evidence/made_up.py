@@ -13,7 +13,16 @@ MILLION = 1_000_000
 
 
 def runs(
-    algorithm, dataset, scores, steps=MILLION, *, folder="kept", status="finished", request=None, first=0, **config
+    algorithm,
+    dataset,
+    scores,
+    steps=MILLION,
+    *,
+    folder: str = "kept",
+    status: str = "finished",
+    request=None,
+    first: int = 0,
+    **config,
 ):
     """A run for each score, by seeds from the first on."""
     return [
@@ -27,7 +36,7 @@ def runs(
     ]  # fmt: skip
 
 
-def curve_of(algorithm, dataset, scores, steps=MILLION, *, seed=0, **options):
+def curve_of(algorithm, dataset, scores, steps=MILLION, *, seed: int = 0, **options):
     """A run with so many evaluations, evenly spaced, up to its end."""
     (run,) = runs(algorithm, dataset, [0], steps, first=seed, **options)
     places = np.arange(1, len(scores) + 1) * (steps // len(scores))

@@ -88,7 +88,7 @@ def sweep(name, values):
 
 
 @pytest.mark.parametrize(("fast", "half", "word"), [(50, 5, HOLDS), (75, 9, PART), (85, 1, FAILS)])
-def test_late_collapse(fast, half, word) -> None:
+def test_late_collapse(fast: int, half: int, word) -> None:
     narrow = {"γ_bc = 0.96": (fast, half, 0), "γ_bc = 0.98": (80, 2, 0)}
     broad = {"γ_bc = 0.96": (90, 1, 0), "γ_bc = 0.98": (80, 2, 0)}
     verdict = decay(sweep("sweep-decay", {"replica:hopper-medium": narrow, "replica:hopper-medium-replay": broad}))
@@ -124,7 +124,7 @@ def test_late_collapse_in_the_papers_length() -> None:
 
 
 def test_endings_are_those_of_whole_trainings_of_score_alone() -> None:
-    def trained(scores, algorithm="score", steps=MILLION, **config):
+    def trained(scores, algorithm: str = "score", steps=MILLION, **config):
         return curve_of(algorithm, "replica:hopper-expert", scores, steps, **config)
 
     falling = [100, 90, 10, 10, 10, 10, 10]
@@ -146,19 +146,19 @@ def test_endings_are_those_of_whole_trainings_of_score_alone() -> None:
     ("three", "nine", "word"),
     [((60, 9), (81, 1), HOLDS), ((60, 0.5), (99, 1), FAILS), ((60, 0.5), (81, 1), PART)],
 )
-def test_numbers_of_critics(three, nine, word) -> None:
+def test_numbers_of_critics(three: tuple[float, ...], nine: tuple[int, int], word) -> None:
     values = {"M = 3": (*three, 0), "M = 5": (80, 2, 0), "M = 7": (80, 2, 0), "M = 9": (*nine, 0)}
     assert critics(sweep("sweep-critics", {"replica:hopper-medium": values})).word == word
 
 
 @pytest.mark.parametrize(("score", "target", "word"), [(10, -1e4, HOLDS), (10, 30, FAILS), (79, -1e4, FAILS)])
-def test_over_pessimism(score, target, word) -> None:
+def test_over_pessimism(score: int, target: float, word) -> None:
     values = {"β = 0.2": (80, 2, 36), "β = 2.0": (score, 1, target)}
     assert beta(sweep("sweep-beta", {"replica:hopper-medium": values})).word == word
 
 
 @pytest.mark.parametrize(("half", "word"), [(2, FAILS), (20, HOLDS)])
-def test_small_penalties_alike(half, word) -> None:
+def test_small_penalties_alike(half: int, word) -> None:
     values = {"β = 0.1": (50, half, 0), "β = 0.2": (60, half, 0), "β = 0.5": (70, half, 0), "β = 2.0": (1, 1, 0)}
     stored = sweep("sweep-beta", {"replica:hopper-medium": values})
     assert alike(stored).word == word

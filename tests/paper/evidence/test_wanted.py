@@ -70,7 +70,7 @@ def test_what_is_shorter_or_not_judged_again_is_missing() -> None:
         ("scores,score,hopper-medum,1,1", "did you mean 'hopper-medium'"),
     ],
 )
-def test_a_table_of_what_does_not_exist_is_refused(tmp_path: Path, line, message) -> None:
+def test_a_table_of_what_does_not_exist_is_refused(tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "wanted.csv").write_text(f"what,algorithm,dataset,updates,seeds\n{line}\n")
     with pytest.raises(InputError, match=message):
         wanted.read_wanted(tmp_path / "wanted.csv")

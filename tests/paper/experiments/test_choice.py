@@ -19,7 +19,7 @@ DATA = "replica:hopper-expert"
 LATE = [0.0] * 15 + [1.0] * 5
 
 
-def done(label, scores, *, seed=5, dataset=DATA, status="finished", metric="evaluation/score"):
+def done(label, scores, *, seed: int = 5, dataset=DATA, status: str = "finished", metric: str = "evaluation/score"):
     steps = np.arange(1, len(scores) + 1) * 50_000
     config = next((setting._asdict() for setting in GRID if str(setting) == label), {})
     return Done(
@@ -35,7 +35,7 @@ def done(label, scores, *, seed=5, dataset=DATA, status="finished", metric="eval
 BEST = Setting(0.5, 0.96)
 
 
-def whole(best=BEST, height=90.0, **options):
+def whole(best=BEST, height: float = 90.0, **options):
     """A grid in which all settings end at 10, but for one."""
     return [
         done(str(setting), np.array(LATE) * (height if setting == best else 10), seed=seed, **options)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from score_rl.report.results import Curve, RunResult
 MILLION = 1_000_000
 
 
-def runs(dataset, scores, steps=MILLION, by=(), algorithm="score", **config):
+def runs(dataset, scores, steps=MILLION, by: tuple[Any, ...] = (), algorithm: str = "score", **config):
     request = {"eval_episodes": 10, "settings": {name: [value] for name, value in config.items()}}
     if by:
         request["chosen_by_seeds"] = list(by)

@@ -12,7 +12,7 @@ from score_rl.run.launch import resume
 from score_rl.store.folder import Folder
 
 
-def wanted(*variants, seeds=(0,)):
+def wanted(*variants, seeds: tuple[int, ...] = (0,)):
     request = Request(SCALES["smoke"], seeds=seeds)
     return [asked.run for asked in product(request, variants, ["replica:hopper-medium"])]
 

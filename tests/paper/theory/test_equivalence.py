@@ -21,7 +21,7 @@ from score_rl.paper.theory.regularised import kl, softmax_policy
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_stationary_point_satisfies_the_lemma(seed) -> None:
+def test_the_stationary_point_satisfies_the_lemma(seed: int) -> None:
     assert lemma_residual(random_problem(np.random.default_rng(seed))) <= 1e-8
 
 

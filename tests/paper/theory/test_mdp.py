@@ -111,7 +111,7 @@ START = np.array([1.0, 0.0])
         ((P, R, 0.9, START * 0.5), "d_0"),
     ],
 )
-def test_bad_mdps_are_refused(arguments, words) -> None:
+def test_bad_mdps_are_refused(arguments, words: str) -> None:
     with pytest.raises(InputError, match=words):
         FiniteMDP(*arguments)
 

@@ -84,7 +84,7 @@ def test_exact_critics_are_the_regularised_action_values(problem) -> None:
 
 
 @pytest.mark.parametrize(("schedule", "length"), [("stated", 200), ("inverse", 200), ("balanced", 200)])
-def test_policy_improvement_along_trajectories(problem, schedule, length) -> None:
+def test_policy_improvement_along_trajectories(problem, schedule: str, length: int) -> None:
     mdp, pi_star, pi_0 = problem
     eta = total_weight(schedule, mdp, pi_star, pi_0, ALPHA, length)
     lemma = improvement_along(run_opo(mdp, pi_0, ALPHA, 50, eta), pi_star, ALPHA, mdp.gamma)

@@ -116,7 +116,7 @@ def test_bad_confidence_and_names_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 10), (3, 10), (10, 10), (990, 1000)])
-def test_clopper_pearson_against_beta_quantiles(k, n) -> None:
+def test_clopper_pearson_against_beta_quantiles(k: int, n: int) -> None:
     low, high = clopper_pearson(k, n)
     assert low == pytest.approx(0.0 if k == 0 else stats.beta.ppf(0.025, k, n - k + 1), abs=1e-9)
     assert high == pytest.approx(1.0 if k == n else stats.beta.ppf(0.975, k + 1, n - k), abs=1e-9)
