@@ -1,7 +1,9 @@
 """Settings that hold in every test."""
 
 import os
+from collections.abc import Iterator
 from importlib.metadata import version
+from pathlib import Path
 
 # Tests compile hundreds of small programs and run each for a moment: let the compiler not try its hardest. Later
 # versions no longer know the second, without which it takes twice as long.
@@ -31,7 +33,7 @@ def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory):
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Data sets built by tests go to a folder of their own, shared by all of them, command lines included."""
     before = os.environ.get("SCORE_RL_CACHE")
     folder = tmp_path_factory.mktemp("cache")

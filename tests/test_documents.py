@@ -15,7 +15,7 @@ CHECKOUT = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", *sorted(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "docs").glob("*.md"))]
 
 
-def blocks(document, language: str = "python"):
+def blocks(document: str, language: str = "python") -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", (CHECKOUT / document).read_text(), re.DOTALL | re.MULTILINE)
 
 

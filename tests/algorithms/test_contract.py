@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -12,9 +13,10 @@ import numpy as np
 import pytest
 
 import score_rl
+from score_rl.algorithms.algorithm import Algorithm
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.algorithms.settings import limits_of, make_config
-from score_rl.data.dataset import make_dataset
+from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError
@@ -40,13 +42,13 @@ SMALL = {
 }  # fmt: skip
 
 
-def small_settings(algorithm):
+def small_settings(algorithm: Algorithm) -> dict[str, Any]:
     fields = {field.name for field in dataclasses.fields(algorithm.Config)}
     return {name: value for name, value in SMALL.items() if name in fields}
 
 
 @cache
-def noise_dataset():
+def noise_dataset() -> Dataset:
     """Random transitions in hopper's shapes: nothing to learn, everything to compute."""
     rng, rows = np.random.default_rng(0), 400
     ends = np.arange(1, rows + 1)
@@ -62,7 +64,7 @@ def noise_dataset():
     )
 
 
-def run_of(name, seed, **settings):
+def run_of(name: str, seed: int, **settings: Any) -> Run:
     algorithm = get_algorithm(name)
     config = make_config(algorithm, small_settings(algorithm) | settings)
     return Run(f"seed={seed}", algorithm, noise_dataset(), seed, config)
@@ -74,7 +76,7 @@ class Trained:
     States are kept on the host: a window gives its input's memory away.
     """
 
-    def __init__(self, name) -> None:
+    def __init__(self, name: str) -> None:
         name, self.settings = VARIANTS.get(name, (name, {}))
         self.run = run_of(name, 3, **self.settings)
         self.algorithm, self.config = self.run.algorithm, self.run.config
@@ -87,7 +89,7 @@ class Trained:
         self.policy = self.algorithm.policy(self.state)
         self.act = jax.jit(lambda policy, observations, key: self.algorithm.act(self.config, policy, observations, key))
 
-    def advance(self, arrays, start):
+    def advance(self, arrays: dict[str, np.ndarray], start: int) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         """A window from a stored state, stored again; and its metrics."""
         state = self.program.put(from_arrays(arrays, self.shapes))
         state, metrics = self.program.advance(state, start, WINDOW)
@@ -95,16 +97,16 @@ class Trained:
 
 
 @cache
-def trained(name):
+def trained(name: str) -> Trained:
     return Trained(name)
 
 
-def observations(rows: int = 7, spread: float = 1.0, seed: int = 1):
+def observations(rows: int = 7, spread: float = 1.0, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, spread, (rows, OBSERVATIONS)).astype(np.float32)
 
 
 @pytest.fixture(params=[*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS)])
-def subject(request):
+def subject(request: Any) -> Trained:
     return trained(request.param)
 
 
@@ -112,7 +114,7 @@ def subject(request):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_says_what_it_is(name) -> None:
+def test_it_says_what_it_is(name: str) -> None:
     algorithm = get_algorithm(name)
     assert algorithm.name == name
     assert algorithm.title
@@ -126,7 +128,7 @@ def test_it_says_what_it_is(name) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_defaults_are_valid(name) -> None:
+def test_defaults_are_valid(name: str) -> None:
     algorithm = get_algorithm(name)
     assert make_config(algorithm, {}) == algorithm.Config()
 
@@ -135,13 +137,13 @@ def test_defaults_are_valid(name) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_unknown_settings_are_refused(name) -> None:
+def test_unknown_settings_are_refused(name: str) -> None:
     with pytest.raises(InputError, match=r"batch_sise.*batch_size"):
         make_config(get_algorithm(name), {"batch_sise": 32})
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_settings_of_another_type_are_refused(name) -> None:
+def test_settings_of_another_type_are_refused(name: str) -> None:
     algorithm = get_algorithm(name)
     wrong = {bool: [1, "yes"], int: [2.5, "many", True], float: ["a lot", float("nan"), True]}
     for field in dataclasses.fields(algorithm.Config):
@@ -150,7 +152,7 @@ def test_settings_of_another_type_are_refused(name) -> None:
                 assert not make_config(algorithm, {field.name: value}), f"{field.name} = {value!r} was taken"
 
 
-def just_outside(limits, kind):
+def just_outside(limits: Any, kind: Any) -> Iterator[Any]:
     """For each limit the nearest round number that it refuses, with the words that name the limit."""
     step = 1 if kind is int else 0.5
     if limits.minimum is not None:
@@ -164,7 +166,7 @@ def just_outside(limits, kind):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name) -> None:
+def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name: str) -> None:
     algorithm, held = get_algorithm(name), 0
     for field in dataclasses.fields(algorithm.Config):
         limits = limits_of(field)
@@ -198,7 +200,7 @@ def test_settings_that_contradict_each_other_are_refused(name: str, settings: di
 # -- training --------------------------------------------------------------------------------------------------------
 
 
-def test_metrics_and_state_are_finite(subject) -> None:
+def test_metrics_and_state_are_finite(subject: Trained) -> None:
     assert subject.metrics
     assert set(subject.algorithm.headline) <= set(subject.metrics)
     for name, values in subject.metrics.items():
@@ -209,13 +211,13 @@ def test_metrics_and_state_are_finite(subject) -> None:
         assert array.size, f"{name} is empty: over several devices JAX 0.11's compiler breaks down on it; use None"
 
 
-def test_updates_move_the_policy(subject) -> None:
+def test_updates_move_the_policy(subject: Trained) -> None:
     start = jax.tree.map(lambda leaf: leaf[0], from_arrays(subject.start, subject.shapes))
     before, after = to_arrays(subject.algorithm.policy(start)), to_arrays(subject.policy)
     assert any((before[name] != after[name]).any() for name in before)
 
 
-def test_the_same_key_gives_the_same_bits(subject) -> None:
+def test_the_same_key_gives_the_same_bits(subject: Trained) -> None:
     again, metrics = subject.advance(subject.advance(subject.start, 0)[0], WINDOW)
     for name, array in again.items():
         np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
@@ -223,14 +225,14 @@ def test_the_same_key_gives_the_same_bits(subject) -> None:
         np.testing.assert_array_equal(values, subject.metrics[name], err_msg=name)
 
 
-def test_a_state_survives_being_taken_apart_and_stored(subject) -> None:
+def test_a_state_survives_being_taken_apart_and_stored(subject: Trained) -> None:
     restored = from_arrays(subject.halfway, subject.shapes)
     assert jax.tree.structure(restored) == jax.tree.structure(subject.shapes)
     for name, array in to_arrays(restored).items():
         np.testing.assert_array_equal(array, subject.halfway[name], err_msg=name)
 
 
-def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject) -> None:
+def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject: Trained) -> None:
     state = subject.program.put(from_arrays(subject.start, subject.shapes))
     for number in range(2):  # never leaves the device, unlike `subject.end`
         state, _ = subject.program.advance(state, number * WINDOW, WINDOW)
@@ -238,7 +240,7 @@ def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject) -> Non
         np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
 
 
-def test_a_run_alone_and_among_eight_others_is_the_same_run(subject) -> None:
+def test_a_run_alone_and_among_eight_others_is_the_same_run(subject: Trained) -> None:
     name, place = subject.algorithm.name, 4
     varied = {"discount": 0.9} if hasattr(subject.config, "discount") else {}
     others = [run_of(name, 10 + seed, **varied, **subject.settings) for seed in range(8)]
@@ -264,7 +266,7 @@ def test_a_run_alone_and_among_eight_others_is_the_same_run(subject) -> None:
 # -- acting ----------------------------------------------------------------------------------------------------------
 
 
-def test_actions_have_their_shape_and_respect_their_bounds(subject) -> None:
+def test_actions_have_their_shape_and_respect_their_bounds(subject: Trained) -> None:
     for spread in (1.0, 100.0):
         for key in (None, jax.random.key(5)):
             actions = np.asarray(subject.act(subject.policy, observations(spread=spread), key))
@@ -274,7 +276,7 @@ def test_actions_have_their_shape_and_respect_their_bounds(subject) -> None:
             assert np.abs(actions).max() <= 1
 
 
-def test_acting_is_deterministic_unless_given_a_key(subject) -> None:
+def test_acting_is_deterministic_unless_given_a_key(subject: Trained) -> None:
     seen = observations()
     first = np.asarray(subject.act(subject.policy, seen, None))
     np.testing.assert_array_equal(first, subject.act(subject.policy, seen, None))
@@ -285,7 +287,7 @@ def test_acting_is_deterministic_unless_given_a_key(subject) -> None:
     np.testing.assert_array_equal(with_key, subject.act(subject.policy, seen, jax.random.key(5)))
 
 
-def test_uncertainty_is_one_finite_number_for_each_pair(subject) -> None:
+def test_uncertainty_is_one_finite_number_for_each_pair(subject: Trained) -> None:
     if subject.algorithm.uncertainty is None:
         assert "uncertainty-aware" not in subject.algorithm.characteristics
         return
@@ -328,7 +330,7 @@ FROM_UNIFORM = ("cql", "pbrl-prior", "sac-n", "edac", "mopo")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_it_learns(name, tmp_path: Path) -> None:
+def test_it_learns(name: str, tmp_path: Path) -> None:
     """20,000 transitions of Hopper: uniform actions return about 18, and a body that keeps standing 100 and more."""
     algorithm = get_algorithm(name)
     fields = {field.name for field in dataclasses.fields(algorithm.Config)}

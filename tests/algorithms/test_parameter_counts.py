@@ -1,6 +1,7 @@
 """Parameters on halfcheetah's shapes, target networks counted, against the paper's run-time table."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from score_rl.algorithms.registry import get_algorithm
 HALFCHEETAH = Shapes(observation=17, action=6)
 
 
-def layers(*sizes):
+def layers(*sizes: int) -> int:
     return sum(i * o + o for i, o in pairwise(sizes))
 
 
@@ -32,7 +33,7 @@ TD3 = 2 * layers(17, 256, 256, 6) + 4 * layers(23, 256, 256, 1)  # online and ta
         ("td3-bc", TD3),
     ],
 )
-def test_parameters_are_the_papers(name: str, expected) -> None:
+def test_parameters_are_the_papers(name: str, expected: Any) -> None:
     assert network_parameters(get_algorithm(name), HALFCHEETAH) == expected
 
 

@@ -61,7 +61,7 @@ def test_values_at_their_limits_are_taken() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_setting_is_shown_once_under_a_heading(name) -> None:
+def test_every_setting_is_shown_once_under_a_heading(name: str) -> None:
     algorithm = get_algorithm(name)
     groups = grouped(algorithm.Config)
     shown = [field.name for fields in groups.values() for field in fields]

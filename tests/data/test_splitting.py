@@ -1,14 +1,16 @@
 """Trajectories held out: whole ones, none twice, none lost, the same ones every time."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from score_rl.data.dataset import make_dataset
+from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.data.splitting import split_dataset
 from score_rl.errors import InputError
 
 
-def logs(trajectories: int = 40, length: int = 7, stored_next: bool = True):
+def logs(trajectories: int = 40, length: int = 7, stored_next: bool = True) -> Dataset:
     rows = trajectories * length
     last = np.arange(rows) % length == length - 1
     numbers = np.arange(rows, dtype=np.float32)[:, None]
@@ -49,7 +51,7 @@ def test_the_held_out_trajectories_are_spread_over_the_recording() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, float("nan")])
-def test_a_share_that_leaves_nothing_is_refused(fraction) -> None:
+def test_a_share_that_leaves_nothing_is_refused(fraction: Any) -> None:
     with pytest.raises(InputError, match="`hold_out` is"):
         split_dataset(logs(), fraction)
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +25,11 @@ class Outcome(NamedTuple):
     err: str
 
 
+Score = Callable[..., Outcome]
+
+
 @pytest.fixture
-def score(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def score(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Score:
     """Call the command as a user in an empty folder would."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
@@ -47,7 +51,7 @@ def start_process(*arguments: object, **environment: str) -> "subprocess.Popen[s
     )
 
 
-def wait_for(condition, process, seconds: float = 120.0) -> None:
+def wait_for(condition: Callable[[], object], process: "subprocess.Popen[str]", seconds: float = 120.0) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert process.poll() is None, process.communicate()[1]

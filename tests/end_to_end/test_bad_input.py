@@ -4,7 +4,9 @@ import json
 import os
 import re
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -13,12 +15,12 @@ import pytest
 import score_rl
 from score_rl.data.dataset import make_dataset
 from score_rl.store.checkpoints import checkpoints
-from tests.end_to_end.conftest import SMALL, start_process, wait_for
+from tests.end_to_end.conftest import SMALL, Outcome, Score, start_process, wait_for
 
 
 @pytest.fixture
-def refused(score, tmp_path: Path):
-    def check(*arguments: object, says: str):
+def refused(score: Score, tmp_path: Path) -> Callable[..., Any]:
+    def check(*arguments: object, says: str) -> Outcome:
         before = set(tmp_path.rglob("*"))
         done = score(*arguments)
         assert done.code == 2, done.out + done.err
@@ -30,7 +32,7 @@ def refused(score, tmp_path: Path):
     return check
 
 
-def write(path, rows: int = 300, **changes):
+def write(path: Path, rows: int = 300, **changes: Any) -> Path:
     rng = np.random.default_rng(0)
     arrays = {
         "observations": rng.normal(size=(rows, 11)),
@@ -47,7 +49,7 @@ def write(path, rows: int = 300, **changes):
     return path
 
 
-def test_unknown_names_come_with_the_nearest(refused) -> None:
+def test_unknown_names_come_with_the_nearest(refused: Callable[..., Outcome]) -> None:
     refused("train", "--dataset", "replica:hoper-medium", says="'replica:hopper-medium'")
     refused("train", "--dataset", "d4rl:hopper-medum-v2", says="'d4rl:hopper-medium-v2'")
     refused("train", "--algorithm", "scor", says="'score'")
@@ -56,7 +58,7 @@ def test_unknown_names_come_with_the_nearest(refused) -> None:
     refused("evaluate", "nowhere", says="holds no experiment")
 
 
-def test_memory_that_holds_not_one_run(refused) -> None:
+def test_memory_that_holds_not_one_run(refused: Callable[..., Outcome]) -> None:
     for limit in ("0", "-2", "nan", "inf"):
         says = f"--memory-limit is {float(limit)}; it must be a number of GiB, more than 0"
         refused("train", *SMALL, "--memory-limit", limit, says=says)
@@ -65,7 +67,7 @@ def test_memory_that_holds_not_one_run(refused) -> None:
         assert re.search(r"needs [0-9.]+ (KiB|MiB) on cpu, limited by --memory-limit, where 94.37 KiB may", done.err)
 
 
-def test_broken_files(refused, tmp_path: Path) -> None:
+def test_broken_files(refused: Callable[..., Outcome], tmp_path: Path) -> None:
     nothing = np.full((300, 11), np.nan)
     (tmp_path / "text.hdf5").write_text("not HDF5 at all")
     whole = write(tmp_path / "hopper-whole.hdf5").read_bytes()
@@ -87,7 +89,7 @@ def test_broken_files(refused, tmp_path: Path) -> None:
     refused(*train, "hopper-endless.hdf5", says="no terminal and no timeout")
 
 
-def test_requests_that_make_no_sense(refused) -> None:
+def test_requests_that_make_no_sense(refused: Callable[..., Outcome]) -> None:
     refused("train", "--config.betta", "0.3", says="betta")
     refused("train", "--config.critics", "1", says="critics is 1; it must be 2 or more")
     for option in ("--steps", "--eval-every", "--log-every", "--eval-episodes"):
@@ -102,7 +104,7 @@ def test_requests_that_make_no_sense(refused) -> None:
     refused("train", "--physics", "moon", says="moon")
 
 
-def test_a_folder_that_is_taken(score, refused, tmp_path: Path) -> None:
+def test_a_folder_that_is_taken(score: Score, refused: Callable[..., Outcome], tmp_path: Path) -> None:
     assert score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL).code == 0
     refused("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, says="--resume out")
     (tmp_path / "papers").mkdir()
@@ -110,7 +112,7 @@ def test_a_folder_that_is_taken(score, refused, tmp_path: Path) -> None:
     refused("train", "--out", "papers", says="not an empty folder")
 
 
-def test_other_data_than_at_the_start(score, refused, tmp_path: Path) -> None:
+def test_other_data_than_at_the_start(score: Score, refused: Callable[..., Outcome], tmp_path: Path) -> None:
     file = write(tmp_path / "hopper-mine.hdf5")
     small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
     assert score("train", "--dataset", file, "--out", "out", *small).code == 0
@@ -118,7 +120,7 @@ def test_other_data_than_at_the_start(score, refused, tmp_path: Path) -> None:
     refused("train", "--resume", "out", says="not the data this experiment was started with")
 
 
-def test_a_folder_that_cannot_be_made(refused, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made(refused: Callable[..., Outcome], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     says = "cannot write to file/below (Not a directory); give another --out"
     refused("train", *SMALL, "--out", "file/below", says=says)
@@ -130,7 +132,9 @@ def test_a_folder_that_cannot_be_made(refused, tmp_path: Path) -> None:
     )
 
 
-def test_data_that_are_gone_when_training_goes_on(score, refused, tmp_path: Path) -> None:
+def test_data_that_are_gone_when_training_goes_on(
+    score: Score, refused: Callable[..., Outcome], tmp_path: Path
+) -> None:
     file = write(tmp_path / "hopper-mine.hdf5")
     small = [argument for argument in SMALL if argument not in ("--transitions", "3000")]
     assert score("train", "--dataset", file.name, "--out", "out", *small).code == 0
@@ -163,7 +167,7 @@ def test_a_data_set_in_memory(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path):
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A real disk that is soon full: four megabytes."""
     if os.name != "posix" or os.geteuid() != 0:
         pytest.skip("mounting a small disk needs root")
@@ -175,7 +179,7 @@ def small_disk(tmp_path: Path):
     subprocess.run(["umount", disk], check=True)
 
 
-def test_a_disk_that_is_too_small_is_refused_before_training(score, small_disk) -> None:
+def test_a_disk_that_is_too_small_is_refused_before_training(score: Score, small_disk: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", *SMALL, "--config.hidden", "256,256",
                  "--out", small_disk / "out")  # fmt: skip
     assert done.code == 2
@@ -183,7 +187,7 @@ def test_a_disk_that_is_too_small_is_refused_before_training(score, small_disk) 
     assert "The first 10 updates" not in done.err
 
 
-def test_a_disk_that_fills_up_ends_training_with_its_checkpoints_whole(small_disk) -> None:
+def test_a_disk_that_fills_up_ends_training_with_its_checkpoints_whole(small_disk: Path) -> None:
     request = ("train", "--dataset", "replica:hopper-medium", *SMALL, "--config.hidden", "48,48", "--steps", "40000")
     process = start_process(*request, "--out", small_disk / "out")
     wait_for(lambda: len(checkpoints(small_disk / "out" / "fleet-0")) == 2, process)

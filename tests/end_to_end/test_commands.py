@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Never
+from typing import Any, Never
 
 import pytest
 
@@ -14,10 +14,11 @@ import score_rl.cli as cli
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.run.expansion import expand_runs
 from score_rl.store.request import ExperimentSpec
+from tests.end_to_end.conftest import Score
 from tests.run.conftest import recording
 
 
-def test_help_answers_without_loading_jax(score) -> None:
+def test_help_answers_without_loading_jax(score: Score) -> None:
     code = (
         "import sys, score_rl.cli\ntry: score_rl.cli.main(['--help'])\n"
         "except SystemExit: pass\nprint('jax' in sys.modules)"
@@ -30,13 +31,13 @@ def test_help_answers_without_loading_jax(score) -> None:
 
 
 @pytest.mark.parametrize("command", ["train", "evaluate", "report", "algorithms", "data", "theory"])
-def test_every_command_has_a_help_that_teaches(score, command: str) -> None:
+def test_every_command_has_a_help_that_teaches(score: Score, command: str) -> None:
     done = score(command, "--help")
     assert done.code == 0
     assert f"usage: score {command}" in done.out
 
 
-def test_evaluate_help_names_a_run_as_runs_are_named(score) -> None:
+def test_evaluate_help_names_a_run_as_runs_are_named(score: Score) -> None:
     (run,) = expand_runs(
         ExperimentSpec("score", ("replica:hopper-medium",), (0,), {}, 2, 2, 1, 2),
         get_algorithm("score"),
@@ -56,7 +57,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 
 
 def test_another_broken_pipe_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def breaks(arguments) -> Never:
+    def breaks(arguments: list[Any]) -> Never:
         raise BrokenPipeError("of a process that died")
 
     monkeypatch.setitem(cli.COMMANDS, "train", (breaks, ""))
@@ -64,14 +65,14 @@ def test_another_broken_pipe_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
         cli.main(["train"])
 
 
-def test_train_help_shows_the_settings_of_the_chosen_algorithm(score) -> None:
+def test_train_help_shows_the_settings_of_the_chosen_algorithm(score: Score) -> None:
     assert "--config.bc-decay" in score("train", "--help").out
     shown = score("train", "--algorithm", "iql", "--help").out
     assert "--config.expectile" in shown
     assert "--config.bc-decay-every" not in shown
 
 
-def test_train_help_shows_the_papers_settings_first(score) -> None:
+def test_train_help_shows_the_papers_settings_first(score: Score) -> None:
     shown = score("train", "--help").out
     settings = re.findall(r"--config\.([a-z-]+)", shown[shown.index("SCORE, the method") :])  # after the examples
     papers = {"beta", "bc-decay", "bc-decay-every", "critics", "actor-delay", "tau", "target-noise"}
@@ -82,7 +83,7 @@ def test_train_help_shows_the_papers_settings_first(score) -> None:
     assert len(settings) == len({*settings}) == len(dataclasses.fields(get_algorithm("score").Config))
 
 
-def test_algorithms_lists_all_and_explains_one(score) -> None:
+def test_algorithms_lists_all_and_explains_one(score: Score) -> None:
     shown = score("algorithms").out
     assert all(name in shown for name in algorithm_names())
     one = score("algorithms", "score").out
@@ -92,14 +93,14 @@ def test_algorithms_lists_all_and_explains_one(score) -> None:
 
 
 @pytest.mark.parametrize("name", algorithm_names())
-def test_no_setting_is_cut_in_a_narrow_terminal(score, monkeypatch: pytest.MonkeyPatch, name) -> None:
+def test_no_setting_is_cut_in_a_narrow_terminal(score: Score, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = score("algorithms", name).out
     assert "…" not in shown
     assert all(f" {field.name} " in shown for field in dataclasses.fields(get_algorithm(name).Config))
 
 
-def test_data_list_info_build_and_check(score, cache) -> None:
+def test_data_list_info_build_and_check(score: Score, cache: Path) -> None:
     assert "replica:walker2d-expert" in score("data", "list").out
     built = score("data", "build", "replica:hopper-expert", "--transitions", 2000)
     assert built.code == 0, built.err
@@ -116,7 +117,7 @@ def test_data_list_info_build_and_check(score, cache) -> None:
     file.unlink()
 
 
-def test_recollect_needs_a_policy_and_uses_it(score, tmp_path: Path, cache) -> None:
+def test_recollect_needs_a_policy_and_uses_it(score: Score, tmp_path: Path, cache: Path) -> None:
     assert score("data", "build", "replica:hopper-medium", "--transitions", 2500).code == 0
     (file,) = cache.rglob("*hopper-medium-2500*.hdf5")
     done = score("data", "recollect", file, "--out", "again.hdf5", "--transitions", 1500)
@@ -128,7 +129,7 @@ def test_recollect_needs_a_policy_and_uses_it(score, tmp_path: Path, cache) -> N
     assert "exists already" in refused.err
 
 
-def test_theory_lists_runs_and_refuses(score, tmp_path: Path) -> None:
+def test_theory_lists_runs_and_refuses(score: Score, tmp_path: Path) -> None:
     shown = score("theory", "list")
     assert "green-lights" in shown.out
     done = score("theory", "run", "corrections", "--out", "theory")

@@ -3,24 +3,25 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from score_rl.paper.experiments.registry import EXPERIMENTS
 from score_rl.report.published import paper_dataset
 from score_rl.report.stored_results import read_stored
-from tests.end_to_end.conftest import start_process, wait_for
+from tests.end_to_end.conftest import Score, start_process, wait_for
 
 STORED = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory):
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One pool of runs for all of them, as a user would have."""
     return tmp_path_factory.mktemp("experiments")
 
 
-def check(name, folder, scale):
+def check(name: str, folder: Path, scale: str) -> dict[str, int | str]:
     """Files, and that what they say is what was measured."""
     result = json.loads((folder / "result.json").read_text())
     assert result["experiment"] == name
@@ -44,7 +45,7 @@ NAMES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) fo
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs_and_says_what_it_shows(score, out, name) -> None:
+def test_it_runs_and_says_what_it_shows(score: Score, out: Any, name: str) -> None:
     done = score("experiment", "run", name, "--scale", "smoke", "--out", out, "--quiet")
     assert done.code == 0, done.err
     assert "proves nothing" in done.out
@@ -57,7 +58,7 @@ def test_it_runs_and_says_what_it_shows(score, out, name) -> None:
         check_choice(folder, result["numbers"]["datasets"])
 
 
-def check_choice(folder, datasets) -> None:
+def check_choice(folder: Path, datasets: Any) -> None:
     """The chosen setting's runs are there with the reported seeds, and the others with those that chose."""
     runs = json.loads((folder / "runs" / "summary.json").read_text())["runs"]
     (found,) = datasets
@@ -76,7 +77,7 @@ def check_choice(folder, datasets) -> None:
     assert len(found["chosen_last"]) == 2
 
 
-def check_groups(folder, groups) -> None:
+def check_groups(folder: Path, groups: Any) -> None:
     runs = json.loads((folder / "runs" / "summary.json").read_text())["runs"]
     with (folder / "runs" / "curves.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -92,7 +93,7 @@ def check_groups(folder, groups) -> None:
         assert sum(means) / len(means) == pytest.approx(sum(last) / len(last), rel=1e-4)
 
 
-def test_again_trains_nothing(score, out) -> None:
+def test_again_trains_nothing(score: Score, out: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (out / "fleets").rglob("*") if path.is_file()}
     score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out, "--quiet")
     done = score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out)
@@ -102,7 +103,7 @@ def test_again_trains_nothing(score, out) -> None:
     assert {path: after[path] for path in before} == before
 
 
-def test_an_interrupted_experiment_is_gone_on_with(score, tmp_path: Path) -> None:
+def test_an_interrupted_experiment_is_gone_on_with(score: Score, tmp_path: Path) -> None:
     options = ("--scale", "smoke", "--steps", "4000", "--seeds", "0", "--datasets", "hopper-medium", "--out", tmp_path)
     command = ("experiment", "run", "ablation-bc", *options)
     process = start_process(*command)
@@ -119,7 +120,7 @@ def test_an_interrupted_experiment_is_gone_on_with(score, tmp_path: Path) -> Non
     assert len(list((tmp_path / "fleets").iterdir())) == 1
 
 
-def test_list_names_all_and_their_cost(score) -> None:
+def test_list_names_all_and_their_cost(score: Score) -> None:
     done = score("experiment", "list")
     assert done.code == 0
     for name in EXPERIMENTS:
@@ -128,21 +129,21 @@ def test_list_names_all_and_their_cost(score) -> None:
     assert "smoke" not in done.out
 
 
-def test_plan_leaves_nothing_behind(score, tmp_path: Path) -> None:
+def test_plan_leaves_nothing_behind(score: Score, tmp_path: Path) -> None:
     done = score("experiment", "run", "false-correlation", "--scale", "trial", "--out", tmp_path / "out", "--plan")
     assert done.code == 0, done.err
     assert "drives-000" in done.out  # what would be trained on, drawn in passing
     assert not (tmp_path / "out").exists()
 
 
-def test_plan_says_what_would_be_trained(score, tmp_path: Path) -> None:
+def test_plan_says_what_would_be_trained(score: Score, tmp_path: Path) -> None:
     done = score("experiment", "run", "sweep-alpha", "sweep-beta", "--scale", "day", "--out", tmp_path, "--plan")
     assert done.code == 0
     assert "24,000,000" in done.out  # 8 settings, 2 data sets, 5 seeds
     assert list(tmp_path.iterdir()) == []
 
 
-def test_kept_results_are_shown_without_training(score, tmp_path: Path) -> None:
+def test_kept_results_are_shown_without_training(score: Score, tmp_path: Path) -> None:
     done = score(
         "experiment", "run", "main-table", "aggregates", "profiles", "--from-stored", STORED, "--out", tmp_path
     )  # fmt: skip
@@ -164,7 +165,7 @@ def test_kept_results_are_shown_without_training(score, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ablation-bc", "ablation-constraint", "sweep-critics"])
-def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path: Path, name: str) -> None:
+def test_an_ablation_finds_its_runs_among_those_of_others(score: Score, tmp_path: Path, name: str) -> None:
     done = score("experiment", "run", name, "--from-stored", STORED, "--out", tmp_path)
     assert done.code == 0, done.err
     made, kept = (
@@ -180,13 +181,13 @@ def test_an_ablation_finds_its_runs_among_those_of_others(score, tmp_path: Path,
     assert made == pytest.approx(kept, rel=1e-5)
 
 
-def test_one_line_is_no_figure(score, tmp_path: Path) -> None:
+def test_one_line_is_no_figure(score: Score, tmp_path: Path) -> None:
     done = score("experiment", "run", "ablation-bc", "--from-stored", STORED / "hopper-medium", "--out", tmp_path)
     assert done.code == 2
     assert "holds no runs that ablation-bc could compare" in done.err
 
 
-def test_from_stored_alone_means_the_checkout(score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_stored_alone_means_the_checkout(score: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(STORED.parents[1])
     done = score("experiment", "run", "profiles", "--out", tmp_path, "--from-stored")
     assert done.code == 0, done.err
@@ -222,7 +223,7 @@ def test_from_stored_alone_means_the_checkout(score, tmp_path: Path, monkeypatch
         (("sweep-beta", "--from-stored", "nowhere"), "does not exist"),
     ],
 )
-def test_bad_requests_are_refused_in_a_sentence(score, arguments: tuple[str, ...], message: str) -> None:
+def test_bad_requests_are_refused_in_a_sentence(score: Score, arguments: tuple[str, ...], message: str) -> None:
     done = score("experiment", "run", *(STORED if a == "." else a for a in arguments))
     assert done.code == 2
     assert message in done.err
@@ -232,7 +233,7 @@ def test_bad_requests_are_refused_in_a_sentence(score, arguments: tuple[str, ...
 @pytest.mark.slow
 @pytest.mark.timeout(660)
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_a_trial_runs_from_nothing(tmp_path: Path, name) -> None:
+def test_a_trial_runs_from_nothing(tmp_path: Path, name: str) -> None:
     """As a user would start it: programs compiled with all optimisations, unlike those of the other tests."""
     request = ("experiment", "run", name, "--scale", "trial", "--out", tmp_path, "--quiet")
     process = start_process(*request, XLA_FLAGS="")

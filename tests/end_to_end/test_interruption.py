@@ -2,8 +2,10 @@
 
 import random
 import signal
+import subprocess
 import time
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -14,14 +16,14 @@ from score_rl.report.grouping import gather
 from score_rl.run import launch
 from score_rl.store.checkpoints import checkpoints
 from score_rl.store.lock import FILE
-from tests.end_to_end.conftest import SMALL, start_process, wait_for
+from tests.end_to_end.conftest import SMALL, Score, start_process, wait_for
 from tests.end_to_end.test_train import final_arrays
 
 # The precision is said: left to `auto`, it may differ between this process and another, see tests/conftest.py.
 REQUEST = ("--dataset", "replica:hopper-medium", "--seeds", "0", "1", "--precision", "bfloat16", *SMALL)
 
 
-def assert_same_result(one, other) -> None:
+def assert_same_result(one: Path, other: Path) -> None:
     first, second = final_arrays(one), final_arrays(other)
     assert first.keys() == second.keys()
     for name in first:
@@ -34,13 +36,15 @@ def assert_same_result(one, other) -> None:
 
 
 @pytest.fixture
-def undisturbed(score, tmp_path: Path):
+def undisturbed(score: Score, tmp_path: Path) -> Path:
     done = score("train", *REQUEST, "--out", "undisturbed")
     assert done.code == 0, done.err
     return tmp_path / "undisturbed"
 
 
-def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tmp_path: Path, undisturbed) -> None:
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(
+    score: Score, tmp_path: Path, undisturbed: Path
+) -> None:
     assert score("train", *REQUEST, "--out", "out").code == 0
     newest, before = checkpoints(tmp_path / "out" / "fleet-0")
     content = bytearray(newest.read_bytes())
@@ -59,7 +63,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(score, tm
     assert_same_result(tmp_path / "out", undisturbed)
 
 
-def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path: Path, undisturbed) -> None:
+def test_resuming_a_finished_experiment_changes_nothing(score: Score, tmp_path: Path, undisturbed: Path) -> None:
     assert score("train", *REQUEST, "--out", "out").code == 0
     before = (tmp_path / "out" / "metrics.csv").read_text()
     again = score("train", "--resume", "out")
@@ -69,7 +73,7 @@ def test_resuming_a_finished_experiment_changes_nothing(score, tmp_path: Path, u
     assert_same_result(tmp_path / "out", undisturbed)
 
 
-def test_a_finished_experiment_can_be_made_longer(score, tmp_path: Path, undisturbed) -> None:
+def test_a_finished_experiment_can_be_made_longer(score: Score, tmp_path: Path, undisturbed: Path) -> None:
     short = [*REQUEST]
     short[short.index("--steps") + 1] = "40"
     assert score("train", *short, "--out", "out").code == 0
@@ -112,7 +116,7 @@ def test_made_longer_and_interrupted_it_is_not_called_finished(tmp_path: Path, m
     assert (resumed.run.status.state, resumed.run.step) == ("finished", 60)
 
 
-def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path: Path, undisturbed) -> None:
+def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score: Score, tmp_path: Path, undisturbed: Path) -> None:
     process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
     wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
     process.send_signal(signal.SIGINT)
@@ -126,7 +130,7 @@ def test_ctrl_c_ends_with_a_checkpoint_and_says_how_to_go_on(score, tmp_path: Pa
     assert f"stopped at update {step:,}" in err
 
 
-def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score, tmp_path: Path) -> None:
+def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score: Score, tmp_path: Path) -> None:
     stands = lambda: {run.status for run in gather([tmp_path / "out"])}  # noqa: E731
     process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
     wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
@@ -142,7 +146,7 @@ def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score, tmp_pa
     assert stands() == {"training"}, "another machine's process cannot be seen from here, and it wrote a moment ago"
 
 
-def kill_at_random(process, folder, rng):
+def kill_at_random(process: "subprocess.Popen[str]", folder: Path, rng: Random) -> str:
     """Sometimes early, sometimes between checkpoints, sometimes the moment one is being written."""
     kind = rng.choice(["time", "checkpoint", "writing", "writing"])
     begin = time.monotonic()
@@ -161,7 +165,7 @@ def kill_at_random(process, folder, rng):
     return kind
 
 
-def drill(kills, folder, rng):
+def drill(kills: int, folder: Path, rng: Random) -> list[str]:
     killed = []
     process = start_process("train", *REQUEST, "--out", folder)
     while True:
@@ -178,14 +182,14 @@ def drill(kills, folder, rng):
     return killed
 
 
-def test_two_kills_change_nothing(tmp_path: Path, undisturbed) -> None:
+def test_two_kills_change_nothing(tmp_path: Path, undisturbed: Path) -> None:
     drill(2, tmp_path / "killed", random.Random(1))
     assert_same_result(tmp_path / "killed", undisturbed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_twenty_kills_change_nothing(tmp_path: Path, undisturbed) -> None:
+def test_twenty_kills_change_nothing(tmp_path: Path, undisturbed: Path) -> None:
     """Four experiments, each killed five times and more, at moments drawn anew in every run of the test."""
     seed = random.SystemRandom().randrange(2**32)
     print(f"kills drawn with seed {seed}")

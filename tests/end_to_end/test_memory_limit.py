@@ -1,6 +1,7 @@
 """Runs that do not fit into memory are trained in parts, with the same results."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,14 +20,14 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def limit_for(runs):
+def limit_for(runs: Any) -> Any:
     """GiB into which so many runs of OPTIONS fit."""
     data = score_rl.load_dataset("replica:hopper-medium", transitions=2000)
     made = engine.make_runs(get_algorithm("score"), [data], seeds=OPTIONS["seeds"], settings=[OPTIONS["config"]])
     return (measured_need(made[0], 10).of(made[:runs]) / SHARE + 1) / GIBIBYTE
 
 
-def states(experiment):
+def states(experiment: Any) -> Any:
     return {run.id: [np.asarray(leaf) for leaf in jax.tree.leaves(run.state.critics)] for run in experiment}
 
 
@@ -71,6 +72,6 @@ def test_a_fleet_leaves_no_memory_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_limit_must_be_positive(tmp_path: Path, limit) -> None:
+def test_a_limit_must_be_positive(tmp_path: Path, limit: Any) -> None:
     with pytest.raises(InputError, match="`memory_limit`"):
         score_rl.train(out=tmp_path / "run", memory_limit=limit)

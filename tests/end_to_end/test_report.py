@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
-from tests.end_to_end.conftest import SMALL, start_process, wait_for
+from tests.end_to_end.conftest import SMALL, Score, start_process, wait_for
 
 
-def test_it_says_where_the_page_is(score, tmp_path: Path) -> None:
+def test_it_says_where_the_page_is(score: Score, tmp_path: Path) -> None:
     assert score("train", "--dataset", "replica:hopper-medium", "--seeds", 0, 1, "--out", "runs/a", *SMALL).code == 0
     done = score("report", "runs", "--out", "page")
     assert done.code == 0, done.err
@@ -16,7 +16,7 @@ def test_it_says_where_the_page_is(score, tmp_path: Path) -> None:
     assert score("report", "runs/a", "--out", "page").code == 0, "an earlier report is replaced"
 
 
-def test_mistakes_are_one_sentence(score, tmp_path: Path) -> None:
+def test_mistakes_are_one_sentence(score: Score, tmp_path: Path) -> None:
     missing = score("report", "nowhere", "--out", "page")
     assert missing.code == 2
     assert "does not exist" in missing.err
@@ -34,7 +34,7 @@ def test_mistakes_are_one_sentence(score, tmp_path: Path) -> None:
     assert score("report", "--out", "page").code == 2, "so are the runs"
 
 
-def test_runs_that_still_train_are_shown_as_such(score, tmp_path: Path) -> None:
+def test_runs_that_still_train_are_shown_as_such(score: Score, tmp_path: Path) -> None:
     endless = [*SMALL]
     endless[endless.index("--steps") + 1] = "10000000"
     process = start_process("train", "--dataset", "replica:hopper-medium", "--out", tmp_path / "runs", *endless)

@@ -4,6 +4,7 @@ import shutil
 import warnings
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,16 +16,16 @@ from score_rl.store.checkpoints import checkpoints, load_checkpoint
 from score_rl.store.records import RunStatus
 from score_rl.store.request import ExperimentSpec
 from tests.data.recordings import plant, write
-from tests.end_to_end.conftest import SMALL
+from tests.end_to_end.conftest import SMALL, Score
 
 
-def final_arrays(folder):
+def final_arrays(folder: Path) -> dict[str, np.ndarray]:
     (path, *_), arrays = checkpoints(folder / "fleet-0"), None
     _, arrays, _ = load_checkpoint(path)
     return arrays
 
 
-def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score, tmp_path: Path) -> None:
+def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score: Score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "replica:hopper-random", "--seeds", 0, 1,
                  "--config.beta", 0.1, 0.5, "--out", "out", *SMALL)  # fmt: skip
     assert done.code == 0, done.err
@@ -92,7 +93,7 @@ def test_a_run_can_be_printed_at_any_time(tmp_path: Path) -> None:
 
 
 def test_data_named_from_where_training_began_are_found_from_elsewhere(
-    score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    score: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "data" / "hopper-mine.hdf5"
     file.parent.mkdir()
@@ -119,7 +120,7 @@ def test_begun_in_the_same_second_they_have_folders_of_their_own(
 
     class Stopped(datetime):
         @classmethod
-        def now(cls, tz=None):
+        def now(cls, tz: Any = None) -> Any:
             return datetime(2024, 5, 6, 7, 8, 9)
 
     monkeypatch.setattr(launch, "datetime", Stopped)
@@ -131,7 +132,7 @@ def test_begun_in_the_same_second_they_have_folders_of_their_own(
     assert names == [f"score-hopper-medium-20240506-070809{end}" for end in ("", "-2", "-3")]
 
 
-def test_evaluate_judges_fresh_episodes_under_either_physics(score) -> None:
+def test_evaluate_judges_fresh_episodes_under_either_physics(score: Score) -> None:
     assert score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL).code == 0
     ours, stock = score("evaluate", "out", "--episodes", 3), score("evaluate", "out", "--physics", "stock")
     assert (ours.code, stock.code) == (0, 0)
@@ -140,7 +141,7 @@ def test_evaluate_judges_fresh_episodes_under_either_physics(score) -> None:
     assert score("evaluate", "out", "--run", "nobody").code == 2
 
 
-def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path: Path) -> None:
+def test_settings_of_another_shape_train_one_after_the_other(score: Score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL, "--config.critics", 2, 3)
     assert done.code == 0, done.err
     experiment = score_rl.load(tmp_path / "out")
@@ -150,7 +151,7 @@ def test_settings_of_another_shape_train_one_after_the_other(score, tmp_path: Pa
 
 
 def test_actions_with_other_bounds_are_scaled_in_and_out(
-    score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    score: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Pendulum's torque is within ±2: a Gymnasium environment, by its id."""
     import gymnasium
@@ -189,7 +190,7 @@ def test_actions_with_other_bounds_are_scaled_in_and_out(
     assert "not judged" in judged_without.out
 
 
-def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path: Path) -> None:
+def test_a_run_that_diverges_is_marked_and_the_others_go_on(score: Score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL,
                  "--config.critic-learning-rate", "3e-4", "1e30")  # fmt: skip
     assert done.code == 0, done.err
@@ -202,7 +203,7 @@ def test_a_run_that_diverges_is_marked_and_the_others_go_on(score, tmp_path: Pat
     assert score("evaluate", "out").out.count("diverged") == 1
 
 
-def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_path: Path) -> None:
+def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score: Score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL,
                  "--config.critic-learning-rate", "3e-4", "1e3")  # fmt: skip
     assert done.code == 0, done.err
@@ -224,7 +225,7 @@ def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score, tmp_pa
     assert page.count("do not trust the policy") == 1
 
 
-def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path: Path) -> None:
+def test_what_is_doubtful_about_a_file_is_said_before_training(score: Score, tmp_path: Path) -> None:
     rows = plant()
     rows["observations"][:, 0] *= 1000
     rows["actions"][:, 1] *= 0.01
@@ -251,7 +252,7 @@ def test_what_is_doubtful_about_a_file_is_said_before_training(score, tmp_path: 
     ],
 )
 def test_schedules_of_another_length_than_training_are_named(
-    score, algorithm: str, setting: str, steps: int, says: str | None
+    score: Score, algorithm: str, setting: str, steps: int, says: str | None
 ) -> None:
     small = (*SMALL, "--config.vae-hidden", "16,16") if algorithm == "bear" else SMALL
     done = score("train", "--algorithm", algorithm, "--dataset", "replica:hopper-medium", "--out", "out", *small,
@@ -271,7 +272,7 @@ def test_schedules_of_another_length_than_training_are_named(
         assert "training has 80 updates, so the actor stands still" in done.err
 
 
-def test_settings_that_the_authors_chose_for_the_data_are_named(score) -> None:
+def test_settings_that_the_authors_chose_for_the_data_are_named(score: Score) -> None:
     ask = ("train", "--algorithm", "rebrac", "--dataset", "replica:hopper-medium", *SMALL)
     done = score(*ask, "--out", "out")
     assert done.code == 0, done.err
@@ -281,7 +282,7 @@ def test_settings_that_the_authors_chose_for_the_data_are_named(score) -> None:
     assert f"{said}critic_bc_weight 0.01\n" in done.err
 
 
-def test_a_policy_refuses_what_it_cannot_answer(score, tmp_path: Path) -> None:
+def test_a_policy_refuses_what_it_cannot_answer(score: Score, tmp_path: Path) -> None:
     done = score("train", "--dataset", "replica:hopper-medium", "--out", "out", *SMALL)
     assert done.code == 0, done.err
     run = score_rl.load(tmp_path / "out").run

@@ -1,5 +1,7 @@
 """Rows are packed and read by one layout."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from tests.engine.made_up import recording
 
 
 @pytest.mark.parametrize("shapes", [Shapes(1, 1), Shapes(5, 2), Shapes(111, 8)])
-def test_every_column_belongs_to_one_part(shapes) -> None:
+def test_every_column_belongs_to_one_part(shapes: Any) -> None:
     layout = RowLayout.of(shapes)
     numbers = np.arange(layout.width)
     parts = [np.atleast_1d(numbers[columns]) for columns in layout[:-1]]

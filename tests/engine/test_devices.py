@@ -13,7 +13,7 @@ from score_rl.engine.devices import FleetDevices
 
 
 def test_a_function_of_one_run_is_a_function_of_the_fleet() -> None:
-    def scaled(factor, numbers, shared):
+    def scaled(factor: jax.Array, numbers: jax.Array, shared: jax.Array) -> dict[str, jax.Array]:
         return {"sum": factor * numbers.sum() + shared}
 
     for runs in (1, 3):

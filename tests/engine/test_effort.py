@@ -7,7 +7,7 @@ from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
 
 
 def test_counts_products_and_numbers_and_repeats_loops() -> None:
-    def step(carry, row):
+    def step(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, None]:
         return jnp.tanh(carry @ carry) + row[None], None
 
     traced = jax.make_jaxpr(lambda x, rows: jax.lax.scan(step, x, rows)[0])(jnp.zeros((4, 4)), jnp.zeros((7, 4)))

@@ -81,7 +81,7 @@ def test_where_not_even_one_run_fits_there_are_no_parts() -> None:
     ("count", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (98_304, "96.00 KiB"), (3 * 2**19, "1.50 MiB"), (GIBIBYTE, "1.00 GiB")],
 )
-def test_sizes_are_said_in_a_unit_that_shows_them(count, text: str) -> None:
+def test_sizes_are_said_in_a_unit_that_shows_them(count: Any, text: str) -> None:
     assert memory.as_size(count) == text
 
 

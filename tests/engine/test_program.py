@@ -1,9 +1,12 @@
 """The compiled program: what a run computes depends on the run alone."""
 
+from typing import Any
+
 import jax
 import numpy as np
 import pytest
 
+from score_rl.algorithms.score import State
 from score_rl.engine import effort, window
 from score_rl.engine.program import FleetProgram
 from score_rl.errors import InputError
@@ -50,7 +53,7 @@ def test_unrolled_cycles_are_the_same_cycles(monkeypatch: pytest.MonkeyPatch) ->
     states, seen = [], []
     scan = jax.lax.scan
 
-    def watched(*arguments, **options):
+    def watched(*arguments: Any, **options: Any) -> tuple[State, jax.Array]:
         seen.append(options.get("unroll", 1))
         return scan(*arguments, **options)
 
@@ -67,7 +70,7 @@ def test_unrolled_cycles_are_the_same_cycles(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_more_work_is_cut_into_shorter_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fleet(**settings):
+    def fleet(**settings: Any) -> FleetProgram:
         return FleetProgram(make_runs([recording()], seeds=(0, 1), **settings))
 
     assert fleet().updates_per_call(30) == 30, "little work is done in one go"

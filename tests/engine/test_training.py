@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -74,7 +75,7 @@ MOPO = {
 
 @pytest.mark.parametrize(("name", "settings"), [("score", SMALL), ("mopo", MOPO)])
 def test_it_trains_what_an_experiment_trains(
-    name: str, settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """To the bit: the same calls, stages included, where windows are the same."""
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))  # no stage from another test

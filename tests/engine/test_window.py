@@ -1,6 +1,6 @@
 """A window of updates: what it draws, how it averages, what comes before so many updates."""
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jaxtyping import Array
 
-from score_rl.algorithms.algorithm import Algorithm, cycle
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, cycle
 from score_rl.algorithms.settings import config, setting
 from score_rl.engine import window
 from score_rl.engine.program import FleetProgram
@@ -33,12 +33,16 @@ class Counts(NamedTuple):
     seen: Array  # what it drew
 
 
-def count_refresh(config, state, data, key):
+def count_refresh(
+    config: CountingConfig, state: Counts, data: Data, key: jax.Array
+) -> tuple[Counts, dict[str, jax.Array]]:
     seen = data.sample_starts(key, 3).sum() + data.sample(key, 2).rewards.sum()
     return state._replace(refreshed=state.refreshed + 1, latest=state.step, seen=seen), {"seen": seen}
 
 
-def count_update(config, state, batch, key, turn):
+def count_update(
+    config: CountingConfig, state: Counts, batch: Batch, key: jax.Array, turn: int
+) -> tuple[Counts, dict[str, jax.Array]]:
     age = (state.step - state.latest).astype(jnp.float32)
     drawn = batch.rows.mean()
     return state._replace(step=state.step + 1), {"age": age, "turn": jnp.float32(turn), "drawn": drawn}
@@ -59,7 +63,7 @@ COUNTING = Algorithm(
 )
 
 
-def count(windows, every: int = 4, **settings):
+def count(windows: list[int], every: int = 4, **settings: Any) -> tuple[Counts, list[dict[str, float]]]:
     """A run of `Counting`, window after window; its state, and the metrics of each window."""
     program = FleetProgram([Run("one", COUNTING, recording(), 0, CountingConfig(every=every, **settings))])
     state, start, measured = program.init(), 0, []
@@ -105,7 +109,7 @@ def test_a_loop_holds_more_cycles_where_much_is_held_and_as_many_as_divide(monke
     monkeypatch.setattr(window, "LARGE_STATE", 1_000)
     little, much = ({"weight": jnp.zeros(number)} for number in (100, 150))  # 800 and 1,200 bytes in two runs
 
-    def unrolled(state, cycles, turns, runs: int = 2):
+    def unrolled(state: dict[str, jax.Array], cycles: int, turns: int, runs: int = 2) -> int:
         with arithmetic(Arithmetic("bfloat16", kernel_runs=runs)):
             return unrolled_cycles(state, cycles, turns)
 

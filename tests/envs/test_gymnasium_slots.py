@@ -1,6 +1,7 @@
 """Gymnasium environments through the slot interface."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -17,16 +18,18 @@ class Walk(gymnasium.Env):
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
 
-    def reset(self, *, seed=None, options=None):
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         self.start, self.count = self.np_random.uniform(), 0
         return self._observe(), {}
 
-    def step(self, action):
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self.count += 1
         return self._observe(), float(action[0]), bool(action[0] > 0), False, {}
 
-    def _observe(self):
+    def _observe(self) -> np.ndarray:
         return np.array([self.start, self.count], dtype=np.float32)
 
 

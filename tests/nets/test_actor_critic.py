@@ -1,5 +1,8 @@
 """The least of many critics, and its slope by the action."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -13,24 +16,26 @@ from tests.nets.kernels.slopes import distance
 OBSERVATIONS, ACTIONS, ROWS = 5, 3, 20
 
 
-def setting(members, hidden: tuple[int, ...] = (64, 64, 64)):
+def setting(members: int, hidden: tuple[int, ...] = (64, 64, 64)) -> tuple[Perceptron, jax.Array, jax.Array]:
     critics = Perceptron.init(jax.random.key(0), (OBSERVATIONS + ACTIONS, *hidden, 1), members=members)
     keys = jax.random.split(jax.random.key(1))
     return critics, jax.random.normal(keys[0], (ROWS, OBSERVATIONS)), jax.random.normal(keys[1], (ROWS, ACTIONS))
 
 
-def slope_of(function, critics, *rows):
+def slope_of(
+    function: Callable[..., Any], critics: Perceptron, *rows: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
     weights = jnp.arange(1.0, ROWS + 1)
     return jax.value_and_grad(lambda s, a: (weights * function(critics, s, a)).sum(), argnums=(0, 1))(*rows)
 
 
-def plain(critics, observations, actions):
+def plain(critics: Perceptron, observations: jax.Array, actions: jax.Array) -> jax.Array:
     return values(critics, observations, actions).min(axis=0)
 
 
 @pytest.mark.parametrize("hidden", [(16,), (16, 24), (64, 64, 64)])
 @pytest.mark.parametrize("members", [3, ROWS, ROWS + 1, 150])
-def test_it_is_the_minimum_with_the_slope_of_the_minimum(members, hidden: tuple[int, ...]) -> None:
+def test_it_is_the_minimum_with_the_slope_of_the_minimum(members: int, hidden: tuple[int, ...]) -> None:
     critics, *rows = setting(members, hidden)
     value, slopes = slope_of(least_value, critics, *rows)
     expected, expected_slopes = slope_of(plain, critics, *rows)
@@ -57,7 +62,7 @@ def test_in_bfloat16_the_slope_is_that_of_the_kernels() -> None:
 
 
 def test_with_many_critics_the_way_back_is_through_one_network_for_each_row() -> None:
-    def effort(function, members):
+    def effort(function: Callable[..., Any], members: int) -> float:
         critics, *rows = setting(members)
         compiled = jax.jit(lambda *rows: slope_of(function, critics, *rows)[1]).lower(*rows).compile()
         return compiled.cost_analysis()["flops"]

@@ -1,5 +1,7 @@
 """Products in lower precision, and where the choice of it holds."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -14,7 +16,7 @@ LOW = Arithmetic("bfloat16", emulated=True)
 EQUATIONS = [("bi,io->bo", (8, 5), (5, 3)), ("bi,mio->mbo", (8, 5), (2, 5, 3)), ("mbi,mio->mbo", (2, 8, 5), (2, 5, 3))]
 
 
-def rounded(x):
+def rounded(x: jax.Array) -> Any:
     return np.asarray(x).astype(ml_dtypes.bfloat16).astype(np.float64)
 
 
@@ -56,10 +58,10 @@ def test_critics_obey_it_and_other_networks_do_not() -> None:
     s, a = jax.random.normal(jax.random.key(1), (8, 3)), jax.random.normal(jax.random.key(2), (4, 8, 2))
     both = jnp.concatenate([s, a[0]], axis=1)
 
-    def critics():
+    def critics() -> tuple[jax.Array, jax.Array]:
         return values(net, s, a[0]), values_of_many(net, s, a)
 
-    def others():
+    def others() -> tuple[jax.Array, jax.Array, jax.Array]:
         return net.members(both), member(net, 0)(both), on_many(member(net, 0), s, a)
 
     plain = critics(), others()
@@ -73,7 +75,7 @@ def test_wider_layers_for_a_device_compute_the_same() -> None:
     net = Perceptron.init(jax.random.key(0), (5, 30, 50, 3))
     x = jax.random.normal(jax.random.key(1), (7, 5))
 
-    def both(net):
+    def both(net: Perceptron) -> jax.Array:
         return (aligned(net)(x) ** 2).sum()
 
     assert aligned(net) is net  # where nothing is asked, nothing is done

@@ -53,7 +53,7 @@ def test_gradient_of_a_sample_is_reparameterised() -> None:
         noise = jax.random.normal(jax.random.key(2), (4, 3))
         direction = jax.random.normal(jax.random.key(3), output.shape)
 
-        def objective(output):
+        def objective(output: jax.Array) -> jax.Array:
             actions, log_prob = SquashedGaussian.from_output(output).sample_and_log_prob(noise)
             return (actions**2).sum() + log_prob.sum()
 

@@ -1,19 +1,28 @@
 """SCORE's update in plain NumPy, from the paper's equations, with gradients by hand. Shares no code with src."""
 
+from typing import Any
+
+import jax
 import numpy as np
+
+from tests.parity.numpy_reference import Parameters
 
 
 class Net:
     """Affine layers with ReLU between them."""
 
-    def __init__(self, weights, biases) -> None:
+    def __init__(
+        self,
+        weights: list[Any] | tuple[jax.Array, jax.Array, jax.Array],
+        biases: list[Any] | tuple[jax.Array, jax.Array, jax.Array],
+    ) -> None:
         self.parameters = [np.array(p, dtype=np.float64) for pair in zip(weights, biases, strict=True) for p in pair]
         self.margin = np.inf  # how close any activation came to ReLU's kink
 
-    def copy(self):
+    def copy(self) -> "Net":
         return Net(self.parameters[0::2], self.parameters[1::2])
 
-    def forward(self, x):
+    def forward(self, x: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         inputs, last = [], len(self.parameters) // 2 - 1
         for layer in range(last + 1):
             inputs.append(x)
@@ -23,7 +32,7 @@ class Net:
                 x = np.maximum(x, 0)
         return x, inputs
 
-    def backward(self, inputs, upstream):
+    def backward(self, inputs: list[np.ndarray], upstream: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Gradients of the parameters and of the input, for dLoss/dOutput."""
         gradients = [None] * len(self.parameters)
         for layer in reversed(range(len(inputs))):
@@ -36,12 +45,12 @@ class Net:
 
 
 class Adam:
-    def __init__(self, parameters, rate) -> None:
+    def __init__(self, parameters: Parameters, rate: float) -> None:
         self.rate, self.t = rate, 0
         self.m = [np.zeros_like(p) for p in parameters]
         self.v = [np.zeros_like(p) for p in parameters]
 
-    def step(self, parameters, gradients) -> None:
+    def step(self, parameters: Parameters, gradients: list[np.ndarray]) -> None:
         self.t += 1
         for k, (p, g) in enumerate(zip(parameters, gradients, strict=True)):
             self.m[k] = 0.9 * self.m[k] + 0.1 * g
@@ -55,18 +64,18 @@ class ScoreReference:
 
     def __init__(
         self,
-        actor,
-        critics,
+        actor: Net,
+        critics: list[Net],
         *,
-        beta,
-        bc_decay,
-        bc_decay_every,
+        beta: float,
+        bc_decay: float,
+        bc_decay_every: int,
         alpha: float = 2.5,
         delay: int = 2,
         first: str = "zero",
         bc_norm: str = "mean",
         divisor: str = "mean",
-        masks=None,
+        masks: Any = None,
     ) -> None:
         self.actor, self.critics = actor, critics
         self.target_actor, self.target_critics = actor.copy(), [c.copy() for c in critics]
@@ -78,10 +87,19 @@ class ScoreReference:
         self.bc_weight, self.updates = 1.0, 0
 
     @property
-    def margin(self):
+    def margin(self) -> Any:
         return min(net.margin for net in (self.actor, *self.critics))
 
-    def update(self, s, a, r, s2, terminal, noise, rows=None) -> None:
+    def update(
+        self,
+        s: np.ndarray,
+        a: np.ndarray,
+        r: np.ndarray,
+        s2: np.ndarray,
+        terminal: np.ndarray,
+        noise: Any,
+        rows: np.ndarray = None,
+    ) -> None:
         n = len(r)
         policy = np.tanh(self.target_actor.forward(s2)[0])
         a2 = np.clip(policy + np.clip(0.2 * noise, -0.5, 0.5), -1, 1)
@@ -104,7 +122,7 @@ class ScoreReference:
         if t % self.bc_decay_every == 0:
             self.bc_weight *= self.bc_decay
 
-    def _improve(self, s, a) -> None:
+    def _improve(self, s: np.ndarray, a: np.ndarray) -> None:
         n, dims = a.shape
         out, inputs = self.actor.forward(s)
         pi = np.tanh(out)

@@ -1,12 +1,14 @@
 """BC against a plain float64 transcription."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from score_rl.algorithms import bc
 from score_rl.algorithms.algorithm import Batch, Shapes
-from tests.parity.numpy_reference import Adam, arrays, batches, difference, gradient, perceptron, start
+from tests.parity.numpy_reference import Adam, Parameters, arrays, batches, difference, gradient, perceptron, start
 
 OBSERVATIONS, ACTIONS, SIZE = 5, 3, 12
 
@@ -20,7 +22,7 @@ def test_updates_agree_in_float64() -> None:
         adam = Adam(actor, 1e-3)
         for s, a, r, s2, terminal in batches(5, SIZE, OBSERVATIONS, ACTIONS):
 
-            def loss(parameters, s=s, a=a):
+            def loss(parameters: Parameters, s: np.ndarray = s, a: np.ndarray = a) -> Any:
                 return ((np.tanh(perceptron(parameters, s)) - a) ** 2).sum() / (SIZE * ACTIONS)
 
             expected = loss(actor)

@@ -12,21 +12,21 @@ import pytest
 from score_rl.algorithms import bcq
 from score_rl.algorithms.algorithm import Batch, Shapes
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, start
+from tests.parity.numpy_reference import Parameters, arrays, beside, difference, follow, gradient, perceptron, start
 
 OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 6, 4
 
 
-def vae_arrays(vae):
+def vae_arrays(vae: Any) -> Any:
     return [*arrays(vae.encoder), *arrays(vae.decoder)]
 
 
-def decode(vae, s, z):
+def decode(vae: Any, s: np.ndarray, z: np.ndarray) -> Any:
     """The action before its tanh; the decoder is the second half of the VAE's arrays."""
     return perceptron(vae[len(vae) // 2 :], beside(s, z))
 
 
-def vae_loss(vae, s, a, noise, kl_weight):
+def vae_loss(vae: Any, s: np.ndarray, a: np.ndarray, noise: Any, kl_weight: float) -> Any:
     hidden = perceptron(vae[: len(vae) // 2], beside(s, a))
     mean, std = hidden[:, :LATENT], np.exp(ref.clip(hidden[:, LATENT:], -4, 15))
     error = ((np.tanh(decode(vae, s, mean + std * noise)) - a) ** 2).sum() / a.size
@@ -34,13 +34,13 @@ def vae_loss(vae, s, a, noise, kl_weight):
     return error + kl_weight * divergence
 
 
-def perturbed(c, vae, actor, s, noise):
+def perturbed(c: Any, vae: Any, actor: Parameters, s: np.ndarray, noise: Any) -> Any:
     proposed = np.tanh(decode(vae, s, np.clip(noise, -0.5, 0.5)))
     return ref.clip(proposed + c.perturbation * np.tanh(perceptron(actor, beside(s, proposed))), -1, 1)
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config = config
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(2)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -50,7 +50,17 @@ class Reference:
         self.critic_adams = [ref.Adam(critic, config.critic_learning_rate) for critic in self.critics]
         self.vae_adam = ref.Adam(self.vae, config.vae_learning_rate)
 
-    def update(self, s, a, r, s2, terminal, vae_noise, critic_noise, actor_noise) -> None:
+    def update(
+        self,
+        s: np.ndarray,
+        a: np.ndarray,
+        r: np.ndarray,
+        s2: np.ndarray,
+        terminal: np.ndarray,
+        vae_noise: Any,
+        critic_noise: Any,
+        actor_noise: Any,
+    ) -> None:
         c, n = self.config, len(r)
         self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, vae_noise, c.kl_weight), self.vae))
         y = np.empty(n)
@@ -64,7 +74,7 @@ class Reference:
         for critic, adam in zip(self.critics, self.critic_adams, strict=True):
             adam.step(critic, gradient(lambda p: ((perceptron(p, beside(s, a))[:, 0] - y) ** 2).sum() / n, critic))
 
-        def actor_loss(parameters):
+        def actor_loss(parameters: Parameters) -> Any:
             return -perceptron(self.critics[0], beside(s, perturbed(c, self.vae, parameters, s, actor_noise))).mean()
 
         self.actor_adam.step(self.actor, gradient(actor_loss, self.actor))
@@ -72,7 +82,7 @@ class Reference:
         for target, online in zip(self.target_critics, self.critics, strict=True):
             follow(target, online, c.tau)
 
-    def act(self, s, noise):
+    def act(self, s: np.ndarray, noise: Any) -> Any:
         actions = np.array([perturbed(self.config, self.vae, self.actor, s, z) for z in noise])
         return actions[np.argmax([perceptron(self.critics[0], beside(s, a))[0] for a in actions])]
 
@@ -111,7 +121,7 @@ def test_updates_and_actions_agree_in_float64(options: dict[str, Any]) -> None:
 
 
 def test_parameters_on_halfcheetah() -> None:
-    def count(*sizes):
+    def count(*sizes: int) -> int:
         return sum((i + 1) * o for i, o in pairwise(sizes))
 
     nets = count(23, 400, 300, 6) + 2 * count(23, 400, 300, 1)

@@ -11,17 +11,17 @@ from score_rl.algorithms import bear
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.algorithms.presets import preset
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, start
+from tests.parity.numpy_reference import Parameters, arrays, beside, difference, follow, gradient, perceptron, start
 from tests.parity.test_bcq import decode, vae_arrays, vae_loss
 
 OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 6, 4
 SMALL = {"hidden": (6, 5), "vae_hidden": (7, 6), "target_samples": 3, "acting_samples": 8, "tau": 0.1}
 
 
-def mmd(x, y, kernel, sigma):
+def mmd(x: np.ndarray, y: np.ndarray, kernel: str, sigma: float) -> Any:
     """Of two sets of n actions in each of B states, [n, B, d]: B distances."""
 
-    def mean(xs, ys):
+    def mean(xs: np.ndarray, ys: np.ndarray) -> Any:
         gaps = [a - b for a in xs for b in ys]
         norms = [ref.absolute(g).sum(-1) if kernel == "laplacian" else (g**2).sum(-1) for g in gaps]
         return sum(np.exp(-norm / (2 * sigma)) for norm in norms) / len(gaps)
@@ -29,14 +29,14 @@ def mmd(x, y, kernel, sigma):
     return np.sqrt(mean(x, x) - 2 * mean(x, y) + mean(y, y) + 1e-6)
 
 
-def latent_action(actor, s, noise):
+def latent_action(actor: Parameters, s: np.ndarray, noise: Any) -> Any:
     output = perceptron(actor, s)
     mean, log_std = output[..., :ACTIONS], ref.clip(output[..., ACTIONS:], -5, 2)
     return mean + np.exp(log_std) * noise
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.updates = config, int(state.step)
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(2)]
         self.target_critics = [[p.copy() for p in critic] for critic in self.critics]
@@ -46,7 +46,7 @@ class Reference:
         self.vae_adam = ref.Adam(self.vae, config.vae_learning_rate)
         self.alpha_adam = ref.Adam([self.log_alpha], config.alpha_learning_rate)
 
-    def target_of(self, r, s2, terminal, noise):
+    def target_of(self, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, noise: Any) -> Any:
         c, y = self.config, np.empty(len(r))
         for row in range(len(r)):
             best = -np.inf
@@ -57,7 +57,9 @@ class Reference:
             y[row] = r[row] + c.discount * (1 - terminal[row]) * best
         return y
 
-    def update(self, s, a, r, s2, terminal, noise) -> None:
+    def update(
+        self, s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, noise: Any
+    ) -> None:
         c, n = self.config, len(r)
         self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, noise.vae, c.kl_weight), self.vae))
         y = self.target_of(r, s2, terminal, noise.next_actions)
@@ -68,7 +70,7 @@ class Reference:
         proposed = np.array([decode(self.vae, s, np.clip(z, -0.5, 0.5)) for z in noise.proposals])
         alpha = np.exp(float(self.log_alpha))
 
-        def actor_loss(parameters):
+        def actor_loss(parameters: Parameters) -> Any:
             actions = [latent_action(parameters, s, e) for e in noise.actions]
             total = alpha * (mmd(proposed, actions, c.mmd_kernel, c.mmd_sigma) - c.mmd_threshold).sum()
             self.gap = (total / n).real / alpha

@@ -8,7 +8,7 @@ import pytest
 
 from score_rl.algorithms import cql
 from score_rl.algorithms.algorithm import Shapes
-from tests.parity.numpy_reference import Adam, arrays, follow, gradient, smallest
+from tests.parity.numpy_reference import Adam, Parameters, arrays, follow, gradient, smallest
 from tests.parity.soft_reference import (
     SoftReference,
     all_q,
@@ -23,7 +23,7 @@ from tests.parity.soft_reference import (
 )
 
 
-def cloning_loss(network, alpha, s, a, noise):
+def cloning_loss(network: Parameters, alpha: float, s: np.ndarray, a: np.ndarray, noise: Any) -> Any:
     """E[α·log π(ã|s) - log π(a|s)], ã drawn and a recorded."""
     mean, log_std = distribution(network, s)
     x = np.arctanh(np.clip(a, -1 + 1e-6, 1 - 1e-6))
@@ -33,7 +33,7 @@ def cloning_loss(network, alpha, s, a, noise):
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config = config
         self.soft = SoftReference(state.soft, config.actor_learning_rate)
         self.critics = [arrays(state.critics, i) for i in range(config.critics)]
@@ -43,7 +43,9 @@ class Reference:
         self.nu_adam = Adam(self.log_nu, config.critic_learning_rate)
         self.updates = 0
 
-    def update(self, s, a, r, s2, terminal, draws) -> None:
+    def update(
+        self, s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, draws: Any
+    ) -> None:
         c, soft = self.config, self.soft
         soft.tune(s, draws.here)
         alpha = soft.alpha
@@ -63,7 +65,7 @@ class Reference:
             sample(soft.network, s, draws.many_here),
         ]
 
-        def weighted_gap(critic):
+        def weighted_gap(critic: Parameters) -> Any:
             exponentials = 0
             for actions, log_density in kinds:
                 # The importance weight 1/μ stands beside exp(Q) when T = 1, and inside the power 1/T otherwise.
@@ -74,7 +76,7 @@ class Reference:
 
         nu = np.exp(self.log_nu[0])
 
-        def loss(critic):
+        def loss(critic: Parameters) -> Any:
             error = ((q_of(critic, s, a) - y) ** 2).mean()
             return error + (nu * (weighted_gap(critic) - c.target_gap) if c.lagrange else weighted_gap(critic))
 
@@ -88,7 +90,7 @@ class Reference:
         soft.network_adam.step(soft.network, actor_gradient)
 
 
-def run_both(config, reference_config=None, updates: int = 4):
+def run_both(config: Any, reference_config: Any = None, updates: int = 4) -> Any:
     with jax.enable_x64(True):
         state, reference = train_both(cql, Reference, config, reference_config, updates)
         multipliers = abs(float(state.log_multiplier) - float(reference.log_nu[0]))

@@ -15,7 +15,7 @@ from tests.parity.numpy_reference import arrays, beside, gradient
 from tests.parity.soft_reference import SHAPES, largest_difference, q_of, started, train_both
 
 
-def action_gradient(critic, s, a):
+def action_gradient(critic: list[np.ndarray], s: np.ndarray, a: np.ndarray) -> np.ndarray:
     """∇_a Q by the chain rule, layer by layer; analytic in the critic's parameters."""
     x, masks = beside(s, a), []
     for layer in range(0, len(critic) - 2, 2):
@@ -28,7 +28,7 @@ def action_gradient(critic, s, a):
     return slope[:, s.shape[1] :]
 
 
-def diversity(critics, s, a):
+def diversity(critics: list[list[np.ndarray]], s: np.ndarray, a: np.ndarray) -> Any:
     directions = []
     for critic in critics:
         slope = action_gradient(critic, s, a)
@@ -38,8 +38,8 @@ def diversity(critics, s, a):
 
 
 class Reference(test_sac_n.Reference):
-    def critic_gradients(self, s, a, y):
-        def loss(stacked):
+    def critic_gradients(self, s: np.ndarray, a: np.ndarray, y: np.ndarray) -> list[list[np.ndarray]]:
+        def loss(stacked: list[np.ndarray]) -> Any:
             critics = [stacked[i : i + size] for i in range(0, len(stacked), size)]
             errors = sum(((q_of(critic, s, a) - y) ** 2).mean() for critic in critics)
             return errors + self.config.eta * diversity(critics, s, a)

@@ -11,13 +11,13 @@ import pytest
 from score_rl.algorithms import iql
 from score_rl.algorithms.algorithm import Batch, Shapes
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, start
+from tests.parity.numpy_reference import Parameters, arrays, beside, difference, follow, gradient, perceptron, start
 
 OBSERVATIONS, ACTIONS, SIZE = 4, 3, 10
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.updates = config, 0
         self.actor = [*arrays(state.actor.net), np.array(state.actor.log_std)]
         self.critics = [arrays(state.critics, i) for i in range(2)]
@@ -27,11 +27,11 @@ class Reference:
         self.value_adam = ref.Adam(self.value, config.value_learning_rate)
         self.critic_adams = [ref.Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal) -> None:
+    def update(self, s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray) -> None:
         c, n = self.config, len(r)
         q = np.minimum(*(perceptron(critic, beside(s, a))[:, 0] for critic in self.targets))
 
-        def value_loss(parameters):
+        def value_loss(parameters: Parameters) -> Any:
             u = q - perceptron(parameters, s)[:, 0]
             return (np.abs(c.expectile - (u.real < 0)) * u**2).sum() / n
 
@@ -39,7 +39,7 @@ class Reference:
         weights = np.minimum(np.exp(c.temperature * (q - perceptron(self.value, s)[:, 0])), c.largest_weight)
         self.weights = weights
 
-        def actor_loss(parameters):
+        def actor_loss(parameters: Parameters) -> Any:
             mean, log_std = np.tanh(perceptron(parameters[:-1], s)), ref.clip(parameters[-1], -5, 2)
             variance = np.exp(log_std) ** 2
             log_density = -((a - mean) ** 2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
@@ -57,7 +57,7 @@ class Reference:
 
 
 @cache
-def first_state():
+def first_state() -> Any:
     """The same for all options; drawing orthogonal weights takes seconds to compile."""
     return start(iql, iql.Config(hidden=(7, 6)), Shapes(OBSERVATIONS, ACTIONS))
 

@@ -1,10 +1,15 @@
 """MOPO against a plain float64 transcription: rollouts in the model and consecutive full updates."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from score_rl.algorithms import mopo, mopo_model
+from score_rl.algorithms.algorithm import Shapes
+from score_rl.algorithms.mopo import Config, State
+from score_rl.algorithms.mopo_model import Learned
 from tests.parity.numpy_reference import Adam, arrays, batches, beside, difference, follow, gradient, smallest
 from tests.parity.soft_reference import SoftReference, all_q, batch_of, compiled, q_of, random_key, sample, started
 from tests.parity.test_mopo_model import HOPPER, SHAPES, SMALL, columns, data_of, gaussian
@@ -12,7 +17,7 @@ from tests.parity.test_mopo_model import HOPPER, SHAPES, SMALL, columns, data_of
 # -- rollouts ----------------------------------------------------------------------------------------------------------
 
 
-def random_learned(config, shapes, seed: int = 5):
+def random_learned(config: Any, shapes: Shapes, seed: int = 5) -> Learned:
     """Networks that disagree, with a spread of variances, and elites out of order."""
     rng = np.random.default_rng(seed)
     networks, bounds = mopo_model.init_dynamics(config, shapes, random_key(seed))
@@ -28,7 +33,9 @@ def random_learned(config, shapes, seed: int = 5):
     return mopo_model.Learned(mopo_model.GaussianDynamics(networks, bounds, scaler), jnp.asarray([2, 0]))
 
 
-def outcome_of(config, learned, s, a, choice, noise):
+def outcome_of(
+    config: Any, learned: Learned, s: np.ndarray, a: np.ndarray, choice: np.ndarray, noise: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """r̂, s', uncertainty: row by row."""
     networks = [arrays(learned.dynamics.networks, i) for i in range(config.models)]
     bounds = [np.asarray(b) for b in learned.dynamics.bounds]
@@ -45,7 +52,7 @@ def outcome_of(config, learned, s, a, choice, noise):
     return np.array(rewards), np.array(following), np.array(uncertainties)
 
 
-def hopper_ends(s) -> bool:
+def hopper_ends(s: np.ndarray) -> bool:
     return not (s[0] > 0.7 and abs(s[1]) < 0.2 and (np.abs(s[1:]) < 100).all())
 
 
@@ -94,13 +101,22 @@ def test_rollouts_agree() -> None:
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.soft = config, SoftReference(state.soft, config.actor_learning_rate)
         self.critics = [arrays(state.critics, i) for i in range(config.critics)]
         self.targets = [[p.copy() for p in critic] for critic in self.critics]
         self.adams = [Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal, here, there) -> None:
+    def update(
+        self,
+        s: np.ndarray,
+        a: np.ndarray,
+        r: np.ndarray,
+        s2: np.ndarray,
+        terminal: np.ndarray,
+        here: np.ndarray,
+        there: np.ndarray,
+    ) -> None:
         soft, alpha = self.soft, self.soft.alpha
         a2, log_prob = sample(soft.network, s2, there)
         v2 = smallest(all_q(self.targets, s2, a2), 0) - alpha * log_prob
@@ -114,7 +130,7 @@ class Reference:
             follow(followed, online, self.config.tau)
 
 
-def train_both(config, expected_config=None, updates: int = 4):
+def train_both(config: Any, expected_config: Config = None, updates: int = 4) -> tuple[State, Reference]:
     state = started(mopo, config, SHAPES)
     rng = np.random.default_rng(7)
     ring = rng.normal(size=state.imagined.rows.shape)
@@ -139,7 +155,7 @@ def train_both(config, expected_config=None, updates: int = 4):
     return state, reference
 
 
-def largest_difference(state, reference):
+def largest_difference(state: Any, reference: Any) -> float:
     found = [
         difference(arrays(state.soft.network), reference.soft.network),
         difference(arrays(state.soft.network_optimiser.mu), reference.soft.network_adam.m),

@@ -1,6 +1,7 @@
 """MOPO's dynamics networks against a plain float64 transcription: fitting, judging, elites."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 from score_rl.algorithms import mopo, mopo_model
 from score_rl.algorithms.algorithm import Batch, Data, Shapes, Spread, Statistics
 from score_rl.algorithms.model_fitting import draw_rows
-from tests.parity.numpy_reference import Adam, arrays, batches, beside, difference, gradient
+from tests.parity.numpy_reference import Adam, Parameters, arrays, batches, beside, difference, gradient
 from tests.parity.soft_reference import random_key
 
 SHAPES = Shapes(observation=3, action=2)
@@ -25,7 +26,7 @@ SMALL = {
 # -- the transcription -------------------------------------------------------------------------------------------------
 
 
-def swish_perceptron(parameters, x):
+def swish_perceptron(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     for layer in range(0, len(parameters), 2):
         x = x @ parameters[layer] + parameters[layer + 1]
         if layer < len(parameters) - 2:
@@ -33,35 +34,39 @@ def swish_perceptron(parameters, x):
     return x
 
 
-def softplus(x):
+def softplus(x: np.ndarray) -> np.ndarray:
     return np.log(1 + np.exp(x))
 
 
-def gaussian(network, bounds, x):
+def gaussian(network: list[np.ndarray], bounds: list[np.ndarray], x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and log-variance of one network; `bounds` is [largest, least]."""
     mean, log_variance = np.split(swish_perceptron(network, x), 2, axis=-1)
     log_variance = bounds[0] - softplus(bounds[0] - log_variance)
     return mean, bounds[1] + softplus(log_variance - bounds[1])
 
 
-def columns(rows: int = 60, shapes=SHAPES, seed: int = 1):
+def columns(
+    rows: int = 60, shapes: Shapes = SHAPES, seed: int = 1
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     (s, a, r, s2, terminal), *_ = batches(1, rows, *shapes, seed=seed)
     return 2 * s + 1, a, 3 * r, s2 - 1, terminal
 
 
-def scales(s, a):
+def scales(s: np.ndarray, a: np.ndarray) -> Any:
     x = beside(s, a)
     return x.mean(0), x.std(0)
 
 
-def data_of(table, length=None):
+def data_of(
+    table: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], length: int | None = None
+) -> Data:
     """`Data` in float64 over these columns."""
     s, a, r, s2, terminal = (jnp.asarray(column) for column in table)
 
-    def take(rows):
+    def take(rows: jax.Array) -> Batch:
         return Batch(s[rows], a[rows], r[rows], s2[rows], terminal[rows], rows)
 
-    def spread(x):
+    def spread(x: np.ndarray) -> Spread:
         return Spread(x.mean(0), x.std(0), jnp.abs(x - x.mean(0)[None]).mean(0))
 
     inputs, outcomes = jnp.concatenate([s, a], 1), jnp.concatenate([r[:, None], s2 - s], 1)
@@ -71,7 +76,7 @@ def data_of(table, length=None):
 
 
 class DynamicsReference:
-    def __init__(self, config, fit, table) -> None:
+    def __init__(self, config: Any, fit: Any, table: Any) -> None:
         self.config = config
         self.networks = [arrays(fit.networks, i) for i in range(config.models)]
         self.bounds = [np.full(4, 0.5), np.full(4, -10.0)]
@@ -82,10 +87,10 @@ class DynamicsReference:
         self.mean, self.std = scales(self.s, self.a)
         self.best, self.errors, self.stale = None, [1e10] * config.models, 0
 
-    def x(self, rows):
+    def x(self, rows: int) -> Any:
         return (beside(self.s[rows], self.a[rows]) - self.mean) / self.std
 
-    def loss(self, flat, rows):
+    def loss(self, flat: Any, rows: int) -> Any:
         per, total = len(self.networks[0]), 0.0
         bounds = flat[-2:]
         for i in range(self.config.models):
@@ -95,10 +100,10 @@ class DynamicsReference:
             total += sum(d * 0.5 * (w**2).sum() for d, w in zip(self.config.dynamics_decay, network[::2], strict=True))
         return total + 0.01 * bounds[0].sum() - 0.01 * bounds[1].sum()
 
-    def update(self, rows) -> None:
+    def update(self, rows: int) -> None:
         self.adam.step(self.flat, gradient(lambda flat: self.loss(flat, rows), self.flat))
 
-    def judge(self, held_out):
+    def judge(self, held_out: Any) -> Any:
         errors = []
         for network in self.networks:
             mean, _ = gaussian(network, self.bounds, self.x(held_out))
@@ -114,12 +119,12 @@ class DynamicsReference:
 
 
 @functools.cache
-def table_and_data():
+def table_and_data() -> Any:
     return columns(), data_of(columns())
 
 
 @functools.cache
-def stage_functions(members):
+def stage_functions(members: int) -> Any:
     """Compiled once for all settings that differ in traced numbers alone."""
     stage, (_, data) = mopo_model.DYNAMICS, table_and_data()
     return (
@@ -129,7 +134,7 @@ def stage_functions(members):
     )
 
 
-def fitted(config, epochs: int = 3, updates: int = 2):
+def fitted(config: Any, epochs: int = 3, updates: int = 2) -> Any:
     """The stage and its transcription after the same batches."""
     stage, (table, data) = mopo_model.DYNAMICS, table_and_data()
     fit = jax.jit(lambda key: stage.init(config, SHAPES, data, key))(random_key(0))

@@ -1,13 +1,17 @@
 """MOReL against a plain float64 transcription: the pessimistic MDP, the natural gradient, whole updates."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from score_rl.algorithms import morel, morel_stages
+from score_rl.algorithms.morel import Config, State
 from score_rl.nets.natural_gradient import conjugate_gradient
-from tests.parity.numpy_reference import STEP, Adam, arrays, beside, difference, gradient, perceptron
+from tests.parity.numpy_reference import STEP, Adam, Parameters, arrays, beside, difference, gradient, perceptron
 from tests.parity.soft_reference import compiled, random_key, started
 from tests.parity.test_morel_stages import HOPPER, MASK, SMALL, DynamicsReference, data, table, tanh_perceptron
 
@@ -17,18 +21,18 @@ LARGEST = 0.2  # disagreement on the data, so that a third of it is the threshol
 # -- one iteration -----------------------------------------------------------------------------------------------------
 
 
-def hopper_ends(s) -> bool:
+def hopper_ends(s: np.ndarray) -> bool:
     """From scaled observations."""
     s = s / MASK
     return not (s[0] > 0.7 and abs(s[1]) < 0.2 and (np.abs(s[1:]) < 100).all())
 
 
-def features(s):
+def features(s: np.ndarray) -> np.ndarray:
     time = np.arange(len(s))[:, None] / 1000
     return beside(np.clip(s, -10, 10) / 10, time, time**2, time**3, time**4)
 
 
-def discount_sum(x, rate):
+def discount_sum(x: np.ndarray, rate: float) -> np.ndarray:
     total, sums = 0.0, []
     for value in x[::-1]:
         total = value + rate * total
@@ -37,7 +41,7 @@ def discount_sum(x, rate):
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, learned = config, state.learned
         self.model = DynamicsReference(config, (learned.dynamics.networks, learned.dynamics.reward_networks))
         self.threshold = float(learned.largest) / config.pessimism
@@ -46,7 +50,9 @@ class Reference:
         self.adam = Adam(self.baseline, config.baseline_learning_rate)
         self.ends = []
 
-    def path(self, member, s, noise):
+    def path(
+        self, member: int, s: np.ndarray, noise: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
         """One rollout, until it ends."""
         config, steps, ended = self.config, [], None
         for blur in noise:
@@ -69,17 +75,17 @@ class Reference:
         advantages = discount_sum(r + config.discount * following - b, config.discount * config.gae)
         return s, a, advantages, features(s), discount_sum(r, config.discount), r.sum()
 
-    def kl_slope(self, log_std):
+    def kl_slope(self, log_std: np.ndarray) -> np.ndarray:
         """d/dlog σ of the KL divergence at equal means."""
         old, v = np.exp(2 * self.log_std), np.exp(2 * log_std)
         top, bottom = old - v, 2 * v + 1e-8
         return (-2 * v * bottom - top * 4 * v) / bottom**2 + 1
 
-    def step(self, s, a, advantages) -> None:
+    def step(self, s: np.ndarray, a: np.ndarray, advantages: np.ndarray) -> None:
         """The natural gradient, with its matrix written out."""
         variance = np.exp(2 * self.log_std)
 
-        def surrogate(parameters):
+        def surrogate(parameters: Parameters) -> Any:
             mean, log_std = tanh_perceptron(parameters[1:], s), parameters[0]
             log_prob = -0.5 * (((a - mean) / np.exp(log_std)) ** 2).sum(-1) - log_std.sum()
             return (log_prob * advantages).mean()
@@ -118,7 +124,7 @@ class Reference:
             parameter += moved[size : size + parameter.size].reshape(parameter.shape)
             size += parameter.size
 
-    def update(self, starts, noise, draws):
+    def update(self, starts: np.ndarray, noise: Any, draws: Any) -> tuple[float, float]:
         """`draws(number, batches)` gives the baseline's batches as numbers among the valid samples."""
         config = self.config
         paths = [
@@ -141,7 +147,7 @@ class Reference:
         return np.mean([path[5] for path in paths]), np.mean([len(path[0]) for path in paths])
 
 
-def prepared(config):
+def prepared(config: Any) -> State:
     """A state whose model and policy do something: some rollouts halt, some end by the rule, some go on."""
     state = started(morel, config, HOPPER)
     rng = np.random.default_rng(3)
@@ -156,7 +162,7 @@ def prepared(config):
     return state._replace(learned=morel_stages.Learned(model, jnp.asarray(LARGEST)), policy=policy)
 
 
-def train_both(config, expected_config=None, updates: int = 2):
+def train_both(config: Any, expected_config: Config = None, updates: int = 2) -> Iterator[Any]:
     state = prepared(config)
     reference = Reference(expected_config or config, state)
     refresh = jax.jit(lambda state, key: morel.refresh(config, state, data(), key)[0])
@@ -169,7 +175,7 @@ def train_both(config, expected_config=None, updates: int = 2):
         noise_key, baseline_key = jax.random.split(random_key(number))
         noise = np.asarray(jax.random.normal(noise_key, (config.horizon, config.models * config.paths, 3), jnp.float64))
 
-        def draws(valid, key=baseline_key):
+        def draws(valid: int, key: jax.Array = baseline_key) -> Iterator[Any]:
             for index in range(max(valid // 16 - 1, 1)):
                 yield np.asarray(jax.random.randint(jax.random.fold_in(key, index), (16,), 0, valid))
 
@@ -180,7 +186,7 @@ def train_both(config, expected_config=None, updates: int = 2):
     return state, reference
 
 
-def largest_difference(state, reference):
+def largest_difference(state: Any, reference: Any) -> float:
     return max(
         difference(arrays(state.policy.network), reference.policy),
         difference([state.policy.log_std], [reference.log_std]),
@@ -194,7 +200,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(morel, "BASELINE_BATCH", 16)
 
 
-def test_updates_agree(small_batches) -> None:
+def test_updates_agree(small_batches: Any) -> None:
     with jax.enable_x64(True):
         config = morel.Config(**SMALL, halt_reward=-1.5, discount=0.95, fisher_iterations=8)
         before = prepared(config)
@@ -204,7 +210,7 @@ def test_updates_agree(small_batches) -> None:
         assert difference(arrays(before.policy.network), reference.policy) > 1e-2
 
 
-def test_the_reference_notices_a_wrong_setting(small_batches) -> None:
+def test_the_reference_notices_a_wrong_setting(small_batches: Any) -> None:
     with jax.enable_x64(True):
         right = morel.Config(**SMALL, halt_reward=-1.5, discount=0.95, fisher_iterations=8)
         wrong = morel.Config(**SMALL, halt_reward=-1.4, discount=0.95, fisher_iterations=8)

@@ -1,6 +1,7 @@
 """MOReL's stages against a plain float64 transcription: the dynamics, the disagreement over the data, cloning."""
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms import morel, morel_stages
-from score_rl.algorithms.algorithm import Shapes
-from score_rl.algorithms.model_fitting import draw_rows
-from tests.parity.numpy_reference import Adam, arrays, beside, difference, gradient, perceptron
+from score_rl.algorithms.algorithm import Data, Shapes, Stage
+from score_rl.algorithms.model_fitting import Fit, draw_rows
+from score_rl.nets.perceptron import Perceptron
+from tests.parity.numpy_reference import Adam, Parameters, arrays, beside, difference, gradient, perceptron
 from tests.parity.soft_reference import random_key
 from tests.parity.test_mopo_model import columns, data_of
 
@@ -22,7 +24,7 @@ SMALL = {
 }  # fmt: skip
 
 
-def table():
+def table() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Raw hopper-like columns that start upright."""
     s, a, r, s2, terminal = columns(shapes=HOPPER)
     s[:, 0], s[:, 1] = 1.2 + 0.1 * s[:, 0], 0.01 * s[:, 1]
@@ -32,7 +34,7 @@ def table():
 
 
 @functools.cache
-def data():
+def data() -> Data:
     with jax.ensure_compile_time_eval():  # also when first asked for inside a compiled function
         return data_of(table())
 
@@ -40,7 +42,7 @@ def data():
 class DynamicsReference:
     """In scaled observations; units are means and mean absolute deviations."""
 
-    def __init__(self, config, networks) -> None:
+    def __init__(self, config: Any, networks: tuple[Perceptron, Perceptron]) -> None:
         s, self.a, self.r, s2, _ = table()
         self.s, self.s2 = s * MASK, s2 * MASK
         x, change = beside(self.s, self.a), self.s2 - self.s
@@ -53,18 +55,18 @@ class DynamicsReference:
         self.dynamics_adams = [Adam(network, rate) for network in self.dynamics]
         self.reward_adams = [Adam(network, rate) for network in self.rewards]
 
-    def following(self, network, s, a):
+    def following(self, network: list[np.ndarray], s: np.ndarray, a: np.ndarray) -> np.ndarray:
         return s + perceptron(network, (beside(s, a) - self.x_mean) / self.x_unit) * self.y_unit + self.y_mean
 
-    def reward(self, network, s, a, s2):
+    def reward(self, network: list[np.ndarray], s: np.ndarray, a: np.ndarray, s2: np.ndarray) -> float | np.ndarray:
         x = (beside(s, a, s2) - beside(self.x_mean, self.x_mean[:11])) / beside(self.x_unit, self.x_unit[:11])
         return perceptron(network, x)[..., 0] * self.r_unit + self.r_mean
 
-    def change_error(self, network, rows):
+    def change_error(self, network: list[np.ndarray], rows: np.ndarray) -> Any:
         gap = self.following(network, self.s[rows], self.a[rows]) - self.s2[rows]
         return ((gap / self.y_unit) ** 2).mean()
 
-    def update(self, rows):
+    def update(self, rows: np.ndarray) -> float:
         total = 0.0
         for i in range(len(self.dynamics)):
             own = rows[i]
@@ -78,18 +80,18 @@ class DynamicsReference:
             self.reward_adams[i].step(self.rewards[i], slopes[1])
         return total
 
-    def disagreement(self, s, a):
+    def disagreement(self, s: np.ndarray, a: np.ndarray) -> float | np.ndarray:
         predicted = [self.following(network, s, a) for network in self.dynamics]
         pairs = [(i, j) for i in range(len(predicted)) for j in range(i)]
         return np.max([np.linalg.norm(predicted[i] - predicted[j], axis=-1) for i, j in pairs], axis=0)
 
 
-def begun(stage, config):
+def begun(stage: Stage, config: Any) -> Fit:
     fit = jax.jit(lambda key: stage.init(config, HOPPER, data(), key))(random_key(0))
     return jax.tree.map(lambda x: x.astype(jnp.float64) if jnp.issubdtype(x.dtype, jnp.floating) else x, fit)
 
 
-def stepped(stage, config, members):
+def stepped(stage: Stage, config: Any, members: int) -> tuple[Any, Any]:
     return (
         jax.jit(lambda fit, key: stage.update(config, fit, data(), key)),
         jax.jit(lambda fit, key: draw_rows(config, fit, data(), key, members, False)),
@@ -121,7 +123,7 @@ def test_fitting_the_dynamics_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_allclose(learned.largest, reference.disagreement(reference.s, reference.a).max(), rtol=1e-10)
 
 
-def tanh_perceptron(parameters, x):
+def tanh_perceptron(parameters: Parameters, x: np.ndarray) -> np.ndarray:
     for layer in range(0, len(parameters), 2):
         x = x @ parameters[layer] + parameters[layer + 1]
         if layer < len(parameters) - 2:

@@ -12,11 +12,11 @@ from score_rl.algorithms import pbrl
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
-from tests.parity.numpy_reference import Adam, arrays, difference, follow, gradient, smallest
+from tests.parity.numpy_reference import Adam, Parameters, arrays, difference, follow, gradient, smallest
 from tests.parity.soft_reference import SHAPES, SoftReference, largest_difference, q_of, sample, started, train_both
 
 
-def spread(q):
+def spread(q: np.ndarray) -> Any:
     """Standard deviation over the first axis, divided by one less than its length."""
     return np.sqrt(((q - q.mean(0)) ** 2).sum(0) / (len(q) - 1))
 
@@ -24,11 +24,11 @@ def spread(q):
 class Schedule:
     """β_ood as the published code keeps it: a straight line, then a constant, and two queues of records."""
 
-    def __init__(self, config) -> None:
+    def __init__(self, config: Any) -> None:
         self.config, self.constant = config, None
         self.recent, self.longer = deque(maxlen=5), deque(maxlen=20)
 
-    def value(self, t):
+    def value(self, t: int) -> Any:
         c = self.config
         if self.constant is not None:
             return self.constant
@@ -36,7 +36,7 @@ class Schedule:
             return c.beta_ood + t / c.beta_ood_updates * (c.beta_ood_end - c.beta_ood)
         return c.beta_ood_end
 
-    def record(self, t, q) -> None:
+    def record(self, t: int, q: np.ndarray) -> None:
         """Called at update t, counted from 1; a new epoch begins at 1, 1001, 2001, ..."""
         c = self.config
         if (t - 1) % c.record_every:
@@ -50,7 +50,7 @@ class Schedule:
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.t, self.schedule = config, 0, Schedule(config)
         self.soft = SoftReference(state.soft, config.actor_learning_rate)
         members = range(config.critics)
@@ -61,7 +61,7 @@ class Reference:
         self.target_priors = [arrays(state.target_priors, i) for i in members] if has_priors else None
         self.adams = [Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def q(self, critics, priors, s, a):
+    def q(self, critics: list[Parameters], priors: list[Parameters], s: np.ndarray, a: np.ndarray) -> Any:
         found = []
         for i, critic in enumerate(critics):
             # The prior's part is a number, never a function of what is being differentiated.
@@ -69,7 +69,9 @@ class Reference:
             found.append(q_of(critic, s, a) + prior)
         return np.array(found)
 
-    def update(self, s, a, r, s2, terminal, draws) -> None:
+    def update(
+        self, s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, draws: Any
+    ) -> None:
         c, soft = self.config, self.soft
         self.t += 1
         beta = self.schedule.value(self.t)
@@ -89,7 +91,7 @@ class Reference:
         slopes = []
         for i, critic in enumerate(self.critics):
 
-            def loss(p, i=i):
+            def loss(p: Parameters, i: int = i) -> Any:
                 prior = [self.priors[i]] if self.priors else None
                 error = ((self.q([p], prior, s, a)[0] - y[i]) ** 2).mean()
                 one = (self.q([p], prior, s, here)[0] - y_here[i]) ** 2
@@ -108,7 +110,7 @@ class Reference:
 SMALL = {"hidden": (6, 5, 4), "critics": 3, "ood_actions": 2, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
 
 
-def louder(state):
+def louder(state: Any) -> Any:
     """Critics start so near to 0 that their disagreement would hardly be felt."""
     bigger = lambda tree: jax.tree.map(lambda p: 4 * p, tree)  # noqa: E731
     return state._replace(
@@ -117,7 +119,7 @@ def louder(state):
     )  # fmt: skip
 
 
-def run_both(config, reference_config=None, updates: int = 4):
+def run_both(config: Any, reference_config: Any = None, updates: int = 4) -> Any:
     with jax.enable_x64(True):
         state, reference = train_both(pbrl, Reference, config, reference_config, updates, prepare=louder)
         if config.prior_scale > 0:
@@ -138,7 +140,7 @@ def run_both(config, reference_config=None, updates: int = 4):
     ],
     ids=["defaults", "other weights", "schedule ends", "priors"],
 )
-def test_updates_agree(config) -> None:
+def test_updates_agree(config: Any) -> None:
     assert run_both(config) < 1e-8
 
 
@@ -166,7 +168,7 @@ def test_the_schedule_of_beta_is_the_published_one(options: dict[str, Any]) -> N
         rng = np.random.default_rng(0)
         q = 10 * np.sin(np.arange(steps) / 60) + rng.normal(size=steps)
 
-        def step(state, q):
+        def step(state: Any, q: np.ndarray) -> Any:
             weight = pbrl.beta_ood(config, state)
             state = pbrl.remember(config, state, q)
             return state._replace(step=state.step + 1), weight

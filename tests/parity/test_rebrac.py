@@ -11,12 +11,22 @@ from score_rl.algorithms import rebrac
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.algorithms.presets import preset
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, relu, start
+from tests.parity.numpy_reference import (
+    Parameters,
+    arrays,
+    beside,
+    difference,
+    follow,
+    gradient,
+    perceptron,
+    relu,
+    start,
+)
 
 OBSERVATIONS, ACTIONS, SIZE = 4, 2, 10
 
 
-def critic_arrays(net, member):
+def critic_arrays(net: Any, member: int) -> Any:
     """[weight, bias, scale, shift, ..., weight, bias]."""
     found = []
     for layer, (weight, bias) in enumerate(zip(net.layers.weights, net.layers.biases, strict=True)):
@@ -26,7 +36,7 @@ def critic_arrays(net, member):
     return [np.array(p, dtype=np.float64) for p in found]
 
 
-def critic(parameters, x):
+def critic(parameters: Parameters, x: np.ndarray) -> Any:
     *hidden, weight, bias = parameters
     for layer in range(0, len(hidden), 4):
         w, b, scale, shift = hidden[layer : layer + 4]
@@ -38,7 +48,7 @@ def critic(parameters, x):
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.updates = config, 0
         self.actor, self.critics = arrays(state.actor), [critic_arrays(state.critics, i) for i in range(2)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -46,7 +56,17 @@ class Reference:
         self.actor_adam = ref.Adam(self.actor, config.actor_learning_rate)
         self.critic_adams = [ref.Adam(c, config.critic_learning_rate) for c in self.critics]
 
-    def update(self, s, a, r, s2, terminal, recorded, followed, noise) -> None:
+    def update(
+        self,
+        s: np.ndarray,
+        a: np.ndarray,
+        r: np.ndarray,
+        s2: np.ndarray,
+        terminal: np.ndarray,
+        recorded: Any,
+        followed: Any,
+        noise: Any,
+    ) -> None:
         c = self.config
         smoothing = np.clip(c.target_noise * noise, -c.target_noise_clip, c.target_noise_clip)
         a2 = np.clip(np.tanh(perceptron(self.target_actor, s2)) + smoothing, -1, 1)
@@ -59,12 +79,12 @@ class Reference:
         if self.updates % c.actor_delay == 0:
             before = [p.copy() for p in self.actor]
 
-            def q_of(pi):
+            def q_of(pi: np.ndarray) -> Any:
                 return ref.smallest(np.array([critic(p, beside(s, pi)) for p in self.critics]), 0)
 
             scale = 1 / np.abs(q_of(np.tanh(perceptron(self.actor, s)))).mean()
 
-            def loss(parameters):
+            def loss(parameters: Parameters) -> Any:
                 pi = np.tanh(perceptron(parameters, s))
                 return (c.actor_bc_weight * ((pi - a) ** 2).sum(1) - scale * q_of(pi)).sum() / len(r)
 

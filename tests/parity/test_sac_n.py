@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import numpy as np
 import pytest
 
 from score_rl.algorithms import sac_n
@@ -12,22 +13,24 @@ from tests.parity.soft_reference import SIZE, SoftReference, all_q, largest_diff
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config = config
         self.soft = SoftReference(state.soft, config.actor_learning_rate)
         self.critics = [arrays(state.critics, i) for i in range(config.critics)]
         self.targets = [[p.copy() for p in critic] for critic in self.critics]
         self.adams = [Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def target(self, r, s2, terminal, draws):
+    def target(self, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, draws: Any) -> np.ndarray:
         a2, log_prob = sample(self.soft.network, s2, draws.there)
         v2 = smallest(all_q(self.targets, s2, a2), 0) - self.soft.alpha * log_prob
         return r + self.config.discount * (1 - terminal) * v2
 
-    def critic_gradients(self, s, a, y):
+    def critic_gradients(self, s: np.ndarray, a: np.ndarray, y: np.ndarray) -> list[list[np.ndarray]]:
         return [gradient(lambda p: ((q_of(p, s, a) - y) ** 2).mean(), critic) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal, draws) -> None:
+    def update(
+        self, s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, draws: Any
+    ) -> None:
         soft = self.soft
         y = self.target(r, s2, terminal, draws)
         critic_gradients = self.critic_gradients(s, a, y)

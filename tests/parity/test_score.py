@@ -1,5 +1,6 @@
 """SCORE against a plain float64 transcription of the paper's equations."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -9,6 +10,7 @@ import pytest
 
 from score_rl.algorithms import score, score_ablations
 from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.algorithms.score import State
 from score_rl.nets.perceptron import count_parameters
 from score_rl.nets.spectral import normalise_layer, power_iteration
 from tests.parity.score_reference import Net, ScoreReference
@@ -17,11 +19,11 @@ OBSERVATIONS, ACTIONS, ROWS = 17, 6, 64
 UPDATE = jax.jit(score.update, static_argnums=4)
 
 
-def cast(tree, dtype):
+def cast(tree: State, dtype: type) -> State:
     return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
 
-def reference_of(config, state, **options):
+def reference_of(config: Any, state: Any, **options: Any) -> ScoreReference:
     critics = [
         Net([w[i] for w in state.critics.weights], [b[i] for b in state.critics.biases]) for i in range(config.critics)
     ]
@@ -33,7 +35,7 @@ def reference_of(config, state, **options):
     )  # fmt: skip
 
 
-def batches(updates, size, seed: int = 0):
+def batches(updates: int, size: int, seed: int = 0) -> Iterator[Any]:
     rng = np.random.default_rng(seed)
     for _ in range(updates):
         yield {
@@ -46,11 +48,11 @@ def batches(updates, size, seed: int = 0):
         }
 
 
-def flat(arrays):
+def flat(arrays: Iterator[Any] | list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
 
 
-def largest_difference(config, state, reference):
+def largest_difference(config: Any, state: Any, reference: Any) -> float:
     """Relative, in the Euclidean norm of a network's parameters, the worst over actor, critics and their targets."""
     worst = 0.0
     for net, expected in ((state.actor, reference.actor), (state.target_actor, reference.target_actor)):
@@ -63,7 +65,7 @@ def largest_difference(config, state, reference):
     return worst
 
 
-def run_both(config, dtype, updates: int = 20, size: int = 100, seed: int = 3):
+def run_both(config: Any, dtype: type, updates: int = 20, size: int = 100, seed: int = 3) -> tuple[float, float]:
     """Both sides through the same updates: their largest relative difference, and the reference's margin."""
     state = cast(score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(seed)), dtype)
     masks = None

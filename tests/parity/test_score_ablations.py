@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+from collections.abc import Callable
 from typing import Any, get_args
 
 import jax
@@ -11,11 +12,12 @@ import pytest
 
 from score_rl.algorithms import score
 from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.algorithms.score import Config, State
 from score_rl.algorithms.score_ablations import ABLATIONS, chosen_ablations
 from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, start
+from tests.parity.numpy_reference import Parameters, arrays, beside, difference, follow, gradient, perceptron, start
 from tests.parity.test_bcq import decode, perturbed, vae_arrays, vae_loss
 from tests.parity.test_bear import latent_action, mmd
 from tests.parity.test_uwac import dropped, statistics
@@ -27,7 +29,7 @@ SMALL = {
 }  # fmt: skip
 
 
-def masks_of(config, key, rows, passes=None):
+def masks_of(config: Any, key: jax.Array, rows: int, passes: Any = None) -> Any:
     """[pass][layer][member, row or 1, unit] of True where a unit is kept, drawn as the method draws them."""
     keys = [key] if passes is None else list(jax.random.split(key, passes))
     return [
@@ -41,7 +43,7 @@ def masks_of(config, key, rows, passes=None):
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.updates = config, 0
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(MEMBERS)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -54,7 +56,7 @@ class Reference:
             self.vae_adam = ref.Adam(self.vae, 1e-3)
             self.multiplier_adam = ref.Adam([self.log_multiplier], 1e-3)
 
-    def next_action(self, s2, noise):
+    def next_action(self, s2: np.ndarray, noise: Any) -> np.ndarray:
         c = self.config
         if c.constraint == "fix":
             actions = np.array([perturbed(c, self.vae, self.target_actor, s2, z) for z in noise.actions[1]])
@@ -65,7 +67,7 @@ class Reference:
         smoothing = np.clip(c.target_noise * noise.actions, -c.target_noise_clip, c.target_noise_clip)
         return np.clip(np.tanh(perceptron(self.target_actor, s2)) + smoothing, -1, 1)
 
-    def deviation(self, critics, x, masks):
+    def deviation(self, critics: list[list[np.ndarray]], x: np.ndarray, masks: Any) -> np.ndarray:
         """u of each row."""
         if self.config.uncertainty != "dropout":
             return np.std([perceptron(p, x)[:, 0] for p in critics], axis=0)
@@ -73,7 +75,16 @@ class Reference:
             [np.sqrt(statistics(p, x, masks, i, self.config.dropout)[1]) for i, p in enumerate(critics)], axis=0
         )
 
-    def update(self, s, a, r, s2, terminal, noise, masks) -> None:
+    def update(
+        self,
+        s: np.ndarray,
+        a: np.ndarray,
+        r: np.ndarray,
+        s2: np.ndarray,
+        terminal: np.ndarray,
+        noise: Any,
+        masks: tuple[None, None, None],
+    ) -> None:
         c, n = self.config, len(r)
         here, there, once = masks
         if c.constraint in ("fix", "mmd"):
@@ -91,7 +102,7 @@ class Reference:
                 value -= c.next_beta * self.deviation(self.target_critics, x2, there)
             y[i] = r + c.discount * (1 - terminal) * value - c.beta * self.uncertainty
 
-        def critic_loss(i):
+        def critic_loss(i: int) -> Callable[..., Any]:
             if c.uncertainty == "dropout":
                 return lambda p: ((dropped(p, x, once[0], i, c.dropout) - y[i]) ** 2).sum() / n
             return lambda p: ((perceptron(p, x)[:, 0] - y[i]) ** 2).sum() / n
@@ -102,11 +113,11 @@ class Reference:
             self.improve(s, a, noise)
         self.updates += 1
 
-    def improve(self, s, a, noise) -> None:
+    def improve(self, s: np.ndarray, a: np.ndarray, noise: Any) -> None:
         c, n = self.config, len(s)
         multiplier, weight = np.exp(float(self.log_multiplier)), c.bc_weight * c.bc_decay ** (self.updates // 2)
 
-        def own(parameters):
+        def own(parameters: Parameters) -> tuple[Any, ...]:
             if c.constraint == "fix":
                 return perturbed(c, self.vae, parameters, s, noise.actions[2][0]), 0
             if c.constraint == "mmd":
@@ -120,12 +131,12 @@ class Reference:
                 return actions, 0
             return actions, weight * ((actions - a) ** 2).sum() / a.size
 
-        def value(actions):
+        def value(actions: np.ndarray) -> np.ndarray:
             return ref.smallest(np.array([perceptron(p, beside(s, actions))[:, 0] for p in self.critics]), 0)
 
         scale = c.alpha / np.abs(value(own(self.actor)[0])).mean()
 
-        def actor_loss(parameters):
+        def actor_loss(parameters: Parameters) -> Any:
             actions, term = own(parameters)
             return -scale * value(actions).sum() / n + term
 
@@ -136,7 +147,7 @@ class Reference:
         for target, online in zip(self.target_critics, self.critics, strict=True):
             follow(target, online, c.tau)
 
-    def act(self, s, noise):
+    def act(self, s: np.ndarray, noise: Any) -> Any:
         c = self.config
         if c.constraint == "fix":
             actions = [perturbed(c, self.vae, self.actor, s, z) for z in noise]
@@ -161,7 +172,9 @@ VARIANTS = [
 ]
 
 
-def both(settings, reference_settings=None, updates: int = 4):
+def both(
+    settings: dict[str, Any], reference_settings: dict[str, str] | None = None, updates: int = 4
+) -> tuple[Config, State, Reference, np.ndarray]:
     """Method and reference after the same updates."""
     config = score.Config(**SMALL, **settings)
     state = start(score, config, Shapes(OBSERVATIONS, ACTIONS))
@@ -187,7 +200,7 @@ def both(settings, reference_settings=None, updates: int = 4):
     return config, state, reference, s
 
 
-def apart(state, reference):
+def apart(state: Any, reference: Any) -> Any:
     worst = difference(arrays(state.actor), reference.actor)
     worst = max(worst, difference(arrays(state.target_actor), reference.target_actor))
     for i in range(MEMBERS):

@@ -1,5 +1,6 @@
 """TD3-BC against a plain float64 transcription: consecutive updates, the delay included."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -10,13 +11,13 @@ import pytest
 from score_rl.algorithms import td3_bc
 from score_rl.algorithms.algorithm import Batch, Shapes
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, perceptron, start
+from tests.parity.numpy_reference import Parameters, arrays, beside, difference, follow, gradient, perceptron, start
 
 OBSERVATIONS, ACTIONS, SIZE = 4, 2, 10
 
 
 class Reference:
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         self.config, self.updates = config, 0
         self.actor, self.critics = arrays(state.actor), [arrays(state.critics, i) for i in range(2)]
         self.target_actor = [p.copy() for p in self.actor]
@@ -24,7 +25,9 @@ class Reference:
         self.actor_adam = ref.Adam(self.actor, config.actor_learning_rate)
         self.critic_adams = [ref.Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def update(self, s, a, r, s2, terminal, noise) -> None:
+    def update(
+        self, s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray, noise: Any
+    ) -> None:
         c = self.config
         smoothing = np.clip(c.target_noise * noise, -c.target_noise_clip, c.target_noise_clip)
         a2 = np.clip(np.tanh(perceptron(self.target_actor, s2)) + smoothing, -1, 1)
@@ -37,7 +40,7 @@ class Reference:
             q = perceptron(self.critics[0], beside(s, np.tanh(perceptron(self.actor, s))))
             scale = c.alpha / np.abs(q).mean()
 
-            def loss(parameters):
+            def loss(parameters: Parameters) -> Any:
                 pi = np.tanh(perceptron(parameters, s))
                 return -scale * perceptron(self.critics[0], beside(s, pi)).mean() + ((pi - a) ** 2).mean()
 
@@ -47,7 +50,7 @@ class Reference:
                 follow(target, online, c.tau)
 
 
-def differences(state, reference):
+def differences(state: Any, reference: Any) -> Iterator[Any]:
     yield difference(arrays(state.actor), reference.actor)
     yield difference(arrays(state.target_actor), reference.target_actor)
     for i in range(2):

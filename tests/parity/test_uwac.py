@@ -15,7 +15,7 @@ from score_rl.nets.kernels.launching import ProgramShape
 from score_rl.nets.kernels.passes import DropoutPasses
 from score_rl.nets.precision import Arithmetic, arithmetic
 from tests.parity import numpy_reference as ref
-from tests.parity.numpy_reference import arrays, beside, difference, follow, gradient, start
+from tests.parity.numpy_reference import Parameters, arrays, beside, difference, follow, gradient, start
 from tests.parity.test_bcq import decode, vae_arrays, vae_loss
 from tests.parity.test_bear import Reference as BearReference
 from tests.parity.test_bear import latent_action, mmd
@@ -24,7 +24,7 @@ OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 5, 4
 SMALL = {"hidden": (6, 5), "vae_hidden": (5, 4), "target_samples": 2, "acting_samples": 6, "tau": 0.1, "passes": 4}
 
 
-def masks_of(config, key, rows, passes=None, members: int = 2):
+def masks_of(config: Any, key: jax.Array, rows: int, passes: Any = None, members: int = 2) -> Any:
     """[pass][layer][member, row or 1, unit] of True where a unit is kept, drawn as the method draws them."""
     keys = [key] if passes is None else list(jax.random.split(key, passes))
     rows = rows if config.dropout_masks == "row" else 1
@@ -38,7 +38,7 @@ def masks_of(config, key, rows, passes=None, members: int = 2):
     return found
 
 
-def dropped(parameters, x, masks, member, rate):
+def dropped(parameters: Parameters, x: np.ndarray, masks: Any, member: int, rate: float) -> Any:
     """One pass; `masks` of every layer and member."""
     for layer in range(0, len(parameters), 2):
         x = x @ parameters[layer] + parameters[layer + 1]
@@ -47,13 +47,13 @@ def dropped(parameters, x, masks, member, rate):
     return x[:, 0]
 
 
-def statistics(parameters, x, passes, member, rate):
+def statistics(parameters: Parameters, x: np.ndarray, passes: Any, member: int, rate: float) -> Any:
     q = np.array([dropped(parameters, x, masks, member, rate) for masks in passes])
     mean = q.sum(0) / len(q)
     return mean, ((q - mean) ** 2).sum(0) / (len(q) - 1)
 
 
-def divided(parameters, vectors):
+def divided(parameters: Parameters, vectors: Any) -> Any:
     """Each weight by the length of its image of a unit vector."""
     result = list(parameters)
     for layer, vector in enumerate(vectors):
@@ -62,7 +62,7 @@ def divided(parameters, vectors):
     return result
 
 
-def iterated(parameters, vectors):
+def iterated(parameters: Parameters, vectors: Any) -> Any:
     result = []
     for layer, vector in enumerate(vectors):
         left = parameters[2 * layer] @ vector
@@ -72,12 +72,23 @@ def iterated(parameters, vectors):
 
 
 class Reference(BearReference):
-    def __init__(self, config, state) -> None:
+    def __init__(self, config: Any, state: Any) -> None:
         super().__init__(config, state.bear)
         self.power = [[np.array(v[i]) for v in state.power] for i in range(2)]
         self.target_power = [[np.array(v[i]) for v in state.target_power] for i in range(2)]
 
-    def update(self, s, a, r, s2, terminal, noise, target_masks, critic_masks, actor_masks) -> None:
+    def update(
+        self,
+        s: np.ndarray,
+        a: np.ndarray,
+        r: np.ndarray,
+        s2: np.ndarray,
+        terminal: np.ndarray,
+        noise: Any,
+        target_masks: Any,
+        critic_masks: Any,
+        actor_masks: Any,
+    ) -> None:
         c, n = self.config, len(r)
         self.vae_adam.step(self.vae, gradient(lambda p: vae_loss(p, s, a, noise.vae, c.kl_weight), self.vae))
         self.power = [iterated(p, v) for p, v in zip(self.critics, self.power, strict=True)]
@@ -92,7 +103,7 @@ class Reference(BearReference):
         y = r + c.discount * (1 - terminal) * soft.reshape(-1, n).max(0)
         self.weight = np.clip(np.exp(-c.beta * (v1 + v2).reshape(-1, n).max(0)), c.smallest_weight, c.largest_weight)
 
-        def critic_loss(i):
+        def critic_loss(i: int) -> Any:
             return lambda p: (
                 (
                     (self.weight * (dropped(divided(p, self.power[i]), beside(s, a), critic_masks, i, c.dropout) - y))
@@ -106,7 +117,7 @@ class Reference(BearReference):
         alpha = np.exp(float(self.log_alpha))
         online = [divided(self.critics[i], self.power[i]) for i in range(2)]
 
-        def actor_loss(parameters):
+        def actor_loss(parameters: Parameters) -> Any:
             actions = [latent_action(parameters, s, e) for e in noise.actions]
             gap = mmd(proposed, actions, c.mmd_kernel, c.mmd_sigma).sum() / n - c.mmd_threshold
             self.gap, loss = gap.real, alpha * gap

@@ -3,7 +3,9 @@
 import csv
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -18,7 +20,7 @@ NASTY = """<script>alert(1)<img src=x>&"'"""
 DATASETS = ("replica:hopper-medium", "replica:walker2d-medium")
 
 
-def find_browser():
+def find_browser() -> Any:
     """A Chromium on this machine: the one that is named, one on the path, or the one playwright brought."""
     named = os.environ.get("SCORE_RL_BROWSER")
     if named:
@@ -34,7 +36,7 @@ def find_browser():
 
 
 @pytest.fixture(scope="module")
-def browser():
+def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright")
     found = find_browser()
     if found is None:
@@ -45,14 +47,14 @@ def browser():
         started.close()
 
 
-def score(*arguments) -> None:
+def score(*arguments: Any) -> None:
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     assert not end.value.code, arguments
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory, cache):
+def report(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Any:
     """Runs of two methods, one run that diverges, one file with a name that tries, all in one page."""
     folder = tmp_path_factory.mktemp("report")
     runs, small = folder / "runs", [*SMALL, "--quiet"]
@@ -71,11 +73,11 @@ def report(tmp_path_factory: pytest.TempPathFactory, cache):
 
 
 @pytest.fixture
-def opened(browser, report):
+def opened(browser: Any, report: Path) -> Iterator[Any]:
     """Open the page; whatever it asks for or complains about is a failure."""
     made = []
 
-    def open_page(width, scheme, folder: str = report / "page"):
+    def open_page(width: Any, scheme: Any, folder: str = report / "page") -> Any:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page, complaints, requests = context.new_page(), [], []
         page.on("console", lambda message: complaints.append(message.text))
@@ -95,7 +97,7 @@ def opened(browser, report):
         assert [url for url in requests if not url.startswith("data:")] == [address], "the page must bring everything"
 
 
-def final_scores(folder, dataset):
+def final_scores(folder: Path, dataset: Any) -> Any:
     """The last score of every seed, read from the raw file and by nothing else."""
     last = {}
     with (folder / "metrics.csv").open() as file:
@@ -105,14 +107,14 @@ def final_scores(folder, dataset):
     return np.array(list(last.values()))
 
 
-def table(page, selector):
+def table(page: Any, selector: Any) -> Any:
     """A table as the browser shows it, head first."""
     return page.eval_on_selector(
         selector, "table => [...table.rows].map(row => [...row.cells].map(cell => cell.innerText.trim()))"
     )
 
 
-def test_the_tables_hold_the_stored_numbers(opened, report) -> None:
+def test_the_tables_hold_the_stored_numbers(opened: Any, report: Path) -> None:
     page = opened(1280, "light")
     head, *rows = table(page, "table.scores")
     assert head == ["data set", "SCORE", "TD3-BC"], "a run that diverged before it was judged has no column"
@@ -133,14 +135,14 @@ def test_the_tables_hold_the_stored_numbers(opened, report) -> None:
     assert mean.splitlines()[0] == f"{np.mean(both):.1f}"
 
 
-def test_broken_runs_are_listed(opened) -> None:
+def test_broken_runs_are_listed(opened: Any) -> None:
     page = opened(1280, "dark")
     (row,) = [row for row in table(page, "#others-table") if "diverged" in row]
     assert row[1] == "BC"
     assert "1 diverged" in page.inner_text("#counts")
 
 
-def test_markup_in_names_is_shown_and_does_nothing(opened) -> None:
+def test_markup_in_names_is_shown_and_does_nothing(opened: Any) -> None:
     page = opened(375, "light")
     assert NASTY in page.inner_text("#summary-table")
     assert page.evaluate("document.querySelectorAll('script, img, b').length") == 0
@@ -148,7 +150,7 @@ def test_markup_in_names_is_shown_and_does_nothing(opened) -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory):
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The repository's own results: dozens of settings on six data sets, kept by a dozen experiments."""
     out = tmp_path_factory.mktemp("kept") / "page"
     score("report", Path(__file__).parents[2] / "benchmarks" / "results", "--out", out)
@@ -158,7 +160,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [375, 1280])
 @pytest.mark.parametrize("which", ["trained", "kept"])
-def test_it_fits_and_can_be_read(opened, kept, report, width: int, scheme: str, which: str) -> None:
+def test_it_fits_and_can_be_read(opened: Any, kept: Path, report: Path, width: int, scheme: str, which: str) -> None:
     page = opened(width, scheme, kept if which == "kept" else report / "page")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.evaluate(
@@ -189,7 +191,7 @@ def test_it_fits_and_can_be_read(opened, kept, report, width: int, scheme: str, 
         page.screenshot(path=f"{os.environ['SCORE_RL_SCREENSHOTS']}/{which}-{width}-{scheme}.png", full_page=True)
 
 
-def test_every_link_leads_to_a_file_in_the_folder(opened, report) -> None:
+def test_every_link_leads_to_a_file_in_the_folder(opened: Any, report: Path) -> None:
     page = opened(1280, "light")
     links = page.eval_on_selector_all("a", "links => links.map(link => link.href)")
     here = (report / "page").resolve()

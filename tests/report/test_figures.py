@@ -3,6 +3,7 @@
 import re
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -18,22 +19,22 @@ from score_rl.report.statistics import Estimate, aggregates, mean_curve, profile
 NASTY = """<script>alert(1)</script>&"'$x_$"""
 
 
-def curves(number: int = 3):
+def curves(number: int = 3) -> list[Curve]:
     rng = np.random.default_rng(0)
     return [Curve(np.arange(1, 6) * 1000, rng.normal(50, 5, 5)) for _ in range(number)]
 
 
-def panel(label: str = "SCORE", title: str = "hopper"):
+def panel(label: str = "SCORE", title: str = "hopper") -> Panel:
     mine = curves()
     return Panel(title, "score", [Series(label, mean_curve(mine), mine, curves(1))], {"paper": 99.6})
 
 
-def matrices():
+def matrices() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {"SCORE": rng.normal(70, 10, (5, 3)), NASTY: rng.normal(60, 10, (5, 3))}
 
 
-def drawings():
+def drawings() -> dict[str, Any]:
     found = aggregates(matrices(), repetitions=20)
     one = Estimate(3.0, np.nan, np.nan)
     rng = np.random.default_rng(0)
@@ -49,7 +50,7 @@ def drawings():
 
 
 @pytest.mark.parametrize("name", list(drawings()))
-def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path: Path, name) -> None:
+def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path: Path, name: str) -> None:
     before = dict(matplotlib.rcParams)
     first = drawing.save_figure(drawings()[name], tmp_path / "one", name)
     second = drawing.save_figure(drawings()[name], tmp_path / "two", name)
@@ -62,7 +63,7 @@ def test_files_are_the_same_every_time_and_no_setting_leaks(tmp_path: Path, name
 
 
 @pytest.mark.parametrize("name", list(drawings()))
-def test_in_a_page_names_are_text_and_ink_is_the_pages(name) -> None:
+def test_in_a_page_names_are_text_and_ink_is_the_pages(name: str) -> None:
     svg = inline_svg(drawings()[name], f"fig-{name}", NASTY)
     root = ElementTree.fromstring(svg)
     assert root.get("aria-label") == NASTY
@@ -114,11 +115,11 @@ def test_colours_stay_with_their_methods() -> None:
 def test_values_that_explode_do_not_flatten_the_others() -> None:
     steps = np.array([0, 1000])
 
-    def series(label, last):
+    def series(label: str, last: float) -> Series:
         curve = Curve(steps, np.array([1.0, last]))
         return Series(label, mean_curve([curve, curve]), [curve, curve])
 
-    def scale(*last):
+    def scale(*last: float) -> str:
         panel = Panel("data", "Q", [series(str(value), value) for value in last])
         return curve_figures.learning_curves([panel]).axes[0].get_yscale()
 
@@ -127,7 +128,7 @@ def test_values_that_explode_do_not_flatten_the_others() -> None:
     assert scale(2e5, 3e5, 4e5) == "linear"
 
 
-def texts(figure):
+def texts(figure: Any) -> list[str]:
     svg = ElementTree.fromstring(inline_svg(figure, "a", "t"))
     return ["".join(node.itertext()).strip() for node in svg.iter() if node.tag.endswith("text")]
 
@@ -141,7 +142,7 @@ def test_more_methods_than_colours_are_named_at_their_dots() -> None:
 
 
 def test_uneven_panels_are_recognised() -> None:
-    def series(height):
+    def series(height: float) -> Series:
         curve = Curve(np.array([1, 2]), np.array([0.1, height]))
         return curve_figures.Series(str(height), mean_curve([curve]), [curve])
 

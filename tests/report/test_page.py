@@ -4,6 +4,7 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,22 +20,22 @@ NASTY = """<script>alert(1)</script>&"'$<img src=x onerror=alert(2)>"""
 class Tags(HTMLParser):
     """Every tag of a page, its links, and the texts of its tables."""
 
-    def __init__(self, page) -> None:
+    def __init__(self, page: Path) -> None:
         super().__init__()
         self.tags, self.links, self.ids, self.text = [], [], [], []
         self.feed(page.read_text())
 
-    def handle_starttag(self, tag, attrs) -> None:
+    def handle_starttag(self, tag: str, attrs: list[Any]) -> None:
         self.tags.append(tag)
         self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href")]
         self.ids += [value for name, value in attrs if name == "id"]
         assert not [name for name, _ in attrs if name.startswith("on")], "no attribute may run anything"
 
-    def handle_data(self, data) -> None:
+    def handle_data(self, data: str) -> None:
         self.text.append(data)
 
 
-def read(page):
+def read(page: Path) -> tuple[Tags, str]:
     found = Tags(page)
     return found, re.sub(r"\s+", " ", " ".join(found.text))
 

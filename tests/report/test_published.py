@@ -24,7 +24,7 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize("method", paper_methods())
-def test_the_overall_row_is_the_mean_of_the_others(method) -> None:
+def test_the_overall_row_is_the_mean_of_the_others(method: str) -> None:
     """Except where the paper prints something else: its BCQ is 0.4 higher than its cells, its PBRL 0.1 lower."""
     cells = [paper_table()[dataset, method].mean for dataset in paper_datasets()]
     off = {"BCQ": 62.6 - 62.16, "PBRL": 76.6 - 76.67}.get(method, 0.0)

@@ -24,11 +24,11 @@ from score_rl.report.statistics import (
 
 
 @pytest.fixture
-def matrix():
+def matrix() -> np.ndarray:
     return np.random.default_rng(0).normal(60, 25, (5, 8))
 
 
-def test_aggregates_are_what_their_names_say(matrix) -> None:
+def test_aggregates_are_what_their_names_say(matrix: np.ndarray) -> None:
     found = aggregates({"m": matrix}, repetitions=50)["m"]
     ordered = np.sort(matrix.ravel())
     assert found["iqm"].value == pytest.approx(ordered[10:30].mean())
@@ -39,14 +39,14 @@ def test_aggregates_are_what_their_names_say(matrix) -> None:
         assert estimate.low < estimate.value < estimate.high
 
 
-def test_the_interval_of_the_mean_is_that_of_a_stratified_bootstrap(matrix) -> None:
+def test_the_interval_of_the_mean_is_that_of_a_stratified_bootstrap(matrix: np.ndarray) -> None:
     """For the mean the bootstrap's spread is known: sqrt(sum over data sets of s²/n) / number of data sets."""
     found = aggregates({"m": matrix}, repetitions=4000)["m"]["mean"]
     spread = np.sqrt((matrix.var(0) / len(matrix)).sum()) / matrix.shape[1]
     assert (found.high - found.low) / 2 == pytest.approx(1.96 * spread, rel=0.06)
 
 
-def test_the_seed_decides_the_interval_and_nothing_else_changes(matrix) -> None:
+def test_the_seed_decides_the_interval_and_nothing_else_changes(matrix: np.ndarray) -> None:
     np.random.seed(12)  # noqa: NPY002
     expected = np.random.random(3)  # noqa: NPY002
     np.random.seed(12)  # noqa: NPY002
@@ -69,7 +69,7 @@ def test_the_generator_is_restored_after_a_failure() -> None:
     assert np.random.random() == expected  # noqa: NPY002
 
 
-def test_profiles_are_shares_of_runs(matrix) -> None:
+def test_profiles_are_shares_of_runs(matrix: np.ndarray) -> None:
     from rliable.library import score_distributions
 
     thresholds = np.array([0.0, 30.0, 60.0, matrix[0, 0], 200.0])
@@ -85,7 +85,7 @@ def test_profiles_are_shares_of_runs(matrix) -> None:
     assert default.share[-1] == 0
 
 
-def test_one_seed_has_no_interval(matrix) -> None:
+def test_one_seed_has_no_interval(matrix: np.ndarray) -> None:
     found = aggregates({"m": matrix[:1]})["m"]["mean"]
     assert found.value == pytest.approx(matrix[0].mean())
     assert not found.has_interval
@@ -93,7 +93,7 @@ def test_one_seed_has_no_interval(matrix) -> None:
     assert np.isnan(profiles({"m": matrix[:1]})["m"].low).all()
 
 
-def test_students_interval(matrix) -> None:
+def test_students_interval(matrix: np.ndarray) -> None:
     low, high = t_interval(matrix)
     expected = stats.t.interval(0.95, 4, matrix.mean(0), matrix.std(0, ddof=1) / np.sqrt(5))
     np.testing.assert_allclose((low, high), expected)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,7 +89,7 @@ def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(f
         (json.dumps({"format": 2, "experiments": [], "runs": [{"experiment": 0}]}), "is not a stored result"),
     ],
 )
-def test_what_is_no_stored_result_is_refused(tmp_path: Path, summary, message: str) -> None:
+def test_what_is_no_stored_result_is_refused(tmp_path: Path, summary: Any, message: str) -> None:
     (tmp_path / "summary.json").write_text(summary)
     (tmp_path / "curves.csv").write_text("run,step,name,value\n")
     with pytest.raises(InputError, match=message):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from score_rl.report.grouping import gather, group
-from score_rl.report.results import RETURN, SCORE
+from score_rl.report.results import RETURN, SCORE, Group
 from score_rl.report.tables import escape_latex, score_table, to_csv, to_latex
 from tests.report.folders import write_experiment
 
@@ -16,7 +16,7 @@ HOPPER, WALKER = "replica:hopper-medium", "replica:walker2d-medium"
 
 
 @pytest.fixture
-def groups(tmp_path: Path):
+def groups(tmp_path: Path) -> list[Group]:
     write_experiment(tmp_path / "a", scores={0: [1.0, 90.0], 1: [2.0, 80.0], 2: [3.0]}, steps=20,
                      states={2: "diverged"})  # fmt: skip
     write_experiment(tmp_path / "b", scores={0: [50.0, 60.04], 1: [4.0, 60.0]}, steps=20, dataset=WALKER)
@@ -26,7 +26,7 @@ def groups(tmp_path: Path):
     return group(gather([tmp_path]))
 
 
-def test_cells_are_means_over_what_finished(groups) -> None:
+def test_cells_are_means_over_what_finished(groups: list[Group]) -> None:
     table = score_table(groups)
     cell = table.cells[HOPPER, "SCORE"]
     assert (cell.mean, cell.std, cell.seeds, cell.asked, cell.whole) == (85.0, 5.0, 2, 3, False)
@@ -37,12 +37,12 @@ def test_cells_are_means_over_what_finished(groups) -> None:
     assert (WALKER, "TD3-BC") not in table.cells, "a run that still trains has no result"
 
 
-def test_the_best_is_the_highest_mean_of_its_row(groups) -> None:
+def test_the_best_is_the_highest_mean_of_its_row(groups: list[Group]) -> None:
     table = score_table(groups)
     assert [key for key, cell in table.cells.items() if cell.best] == [(HOPPER, "TD3-BC")]
 
 
-def test_overall_is_only_for_those_that_have_all(groups) -> None:
+def test_overall_is_only_for_those_that_have_all(groups: list[Group]) -> None:
     table = score_table(groups)
     assert list(table.overall) == ["SCORE"]
     assert table.overall["SCORE"].mean == pytest.approx((85.0 + 60.02) / 2)
@@ -50,7 +50,7 @@ def test_overall_is_only_for_those_that_have_all(groups) -> None:
     assert not table.overall["SCORE"].whole
 
 
-def test_the_papers_figures_stand_apart(groups) -> None:
+def test_the_papers_figures_stand_apart(groups: list[Group]) -> None:
     table = score_table(groups)
     assert table.paper[HOPPER, "SCORE"] == (99.6, 2.8)
     assert table.paper[WALKER, "TD3-BC"] == (81.3, 3.0)
@@ -68,7 +68,7 @@ def test_all_fifteen_have_the_papers_overall(tmp_path: Path) -> None:
     assert [name.removeprefix("replica:") for name in table.datasets] == paper_datasets(), "in the paper's order"
 
 
-def test_csv_has_full_precision_and_every_gap(groups) -> None:
+def test_csv_has_full_precision_and_every_gap(groups: list[Group]) -> None:
     rows = list(csv.DictReader(to_csv(score_table(groups)).splitlines()))
     by_key = {(row["dataset"], row["method"]): row for row in rows}
     assert float(by_key[WALKER, "SCORE"]["mean"]) == np.mean([60.04, 60.0])
@@ -97,13 +97,13 @@ def test_latex_prints_names_as_they_are_written(tmp_path: Path) -> None:
     assert escape_latex("50 ± 2") == r"50 $\pm$ 2"
 
 
-def test_rows_under_the_papers_names_say_what_their_data_are(groups) -> None:
+def test_rows_under_the_papers_names_say_what_their_data_are(groups: list[Group]) -> None:
     under = [dataclasses.replace(each, dataset=each.dataset.removeprefix("replica:")) for each in groups]
     assert "hopper-medium (replica) &" in to_latex(score_table(under))
     assert "replica:hopper-medium &" in to_latex(score_table(groups))
 
 
-def test_latex_marks_the_best_and_what_is_not_whole(groups) -> None:
+def test_latex_marks_the_best_and_what_is_not_whole(groups: list[Group]) -> None:
     latex = to_latex(score_table(groups))
     assert r"$\mathbf{95.0}$" in latex  # one seed
     assert r"$85.0 \pm 5.0$ (2 of 3 seeds)" in latex

@@ -20,7 +20,7 @@ from score_rl.store.request import ExperimentSpec
 from tests.run.conftest import recording
 
 
-def program(algorithm: str, **settings) -> FleetProgram:
+def program(algorithm: str, **settings: Any) -> FleetProgram:
     data = recording(observation=17, action=6)
     spec = ExperimentSpec(
         algorithm=algorithm, datasets=(data.name,), seeds=(0, 1), settings=settings, steps=2, eval_every=2,
@@ -48,11 +48,11 @@ def test_what_an_action_costs(algorithm: str, settings: dict[str, Any], costly: 
 
 def test_an_actor_that_training_waits_for_judges_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Waiting(FleetActor):
-        def __init__(self, *arguments) -> None:
+        def __init__(self, *arguments: ExperimentSpec | FleetProgram) -> None:
             super().__init__(*arguments)
             self.training_waits = True
 
-    def returns(folder: str):
+    def returns(folder: str) -> list[tuple[np.ndarray, np.ndarray]]:
         experiment = score_rl.train(
             "replica:hopper-medium", steps=40, seeds=[0, 1], eval_every=20, log_every=10, eval_episodes=2,
             transitions=2_000, config={"hidden": (32, 32), "batch_size": 32}, out=tmp_path / folder, quiet=True,
@@ -94,11 +94,11 @@ def test_judging_in_processes_is_judging(tmp_path: Path, monkeypatch: pytest.Mon
     real = processes._Process
 
     class Watched(real):
-        def __init__(self, niceness) -> None:
+        def __init__(self, niceness: int) -> None:
             super().__init__(niceness)
             started.append(self.pid)
 
-    def judged(folder: str):
+    def judged(folder: str) -> list[np.ndarray]:
         experiment = score_rl.train(
             ["replica:halfcheetah-medium", "replica:walker2d-medium"], steps=20, seeds=[0, 1], eval_every=10,
             log_every=10, eval_episodes=2, transitions=2_000, config={"hidden": (32, 32), "batch_size": 32},

@@ -2,22 +2,24 @@
 
 import threading
 import time
-from typing import Never
+from collections.abc import Callable
+from typing import Any, Never
 
 import numpy as np
 import pytest
 
+from score_rl.envs.locomotion import Locomotion
 from score_rl.rollout import episodes as rollouts
 from score_rl.rollout.episodes import episode_generators, judge, judge_in_groups, policy_groups
 
 POLICIES, EPISODES = 5, 3
 
 
-def generators():
+def generators() -> list[list[np.random.Generator]]:
     return [episode_generators(f"policy {n}", 0, EPISODES) for n in range(POLICIES)]
 
 
-def act_of(group):
+def act_of(group: Any) -> Callable[..., Any]:
     """Linear policies, each its own."""
     weights = np.stack([np.random.default_rng(n).normal(size=(11, 3)) for n in range(POLICIES)])[group]
     return lambda observations: np.tanh(observations @ weights).astype(np.float32)
@@ -50,7 +52,7 @@ def test_threads_of_all_groups_together_are_the_cores(monkeypatch: pytest.Monkey
     seen = []
     real = rollouts.make_environment
 
-    def watched(*arguments, threads=None, **options):
+    def watched(*arguments: int | str, threads: int | None = None, **options: Any) -> Locomotion:
         seen.append(threads)
         return real(*arguments, threads=threads, **options)
 
@@ -62,11 +64,11 @@ def test_threads_of_all_groups_together_are_the_cores(monkeypatch: pytest.Monkey
 def test_a_failing_group_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollouts, "EPISODES_PER_GROUP", 5)
 
-    def broken(group):
+    def broken(group: Any) -> Callable[..., Any]:
         if group.start == 0:  # not the first: what is told must be the cause all the same
             return act_of(group)
 
-        def fail(observations) -> Never:
+        def fail(observations: np.ndarray) -> Never:
             raise RuntimeError("the policy is broken")
 
         return fail

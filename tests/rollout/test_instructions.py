@@ -15,7 +15,7 @@ W = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
 X = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
 
 
-def check(act, numbers=(W,), x=X):
+def check(act: Callable[..., Any], numbers: Any = (W,), x: Any = X) -> set[str]:
     """Through JSON and back, as it travels. Gives the operations that were used."""
     written = write_down(act, list(numbers), x)
     written = Instructions.from_json(json.loads(json.dumps(written.to_json())), written.constants)

@@ -1,5 +1,7 @@
 """Many trained runs are judged as each alone would be."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,13 @@ import score_rl
 from score_rl.errors import InputError
 from score_rl.rollout import judging
 from score_rl.rollout.processes import Judges
+from score_rl.run.experiment import Experiment
 
 SMALL = {"hidden": (32, 32), "batch_size": 32}
 
 
 @pytest.fixture(scope="module", params=["score", "bear"])
-def experiment(request, tmp_path_factory: pytest.TempPathFactory):
+def experiment(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Experiment:
     """BEAR's policies pick from candidates: they cannot be written down for a process."""
     smaller = {"vae_hidden": (32, 32)} if request.param == "bear" else {}
     return score_rl.train(
@@ -22,7 +25,7 @@ def experiment(request, tmp_path_factory: pytest.TempPathFactory):
     )  # fmt: skip
 
 
-def test_by_processes_as_one_by_one(experiment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_processes_as_one_by_one(experiment: Experiment, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = {run.id: run.evaluate(2) for run in experiment}
     monkeypatch.setattr(judging, "worth_it", lambda *about: True)
     asked = []
@@ -40,6 +43,6 @@ def test_by_processes_as_one_by_one(experiment, monkeypatch: pytest.MonkeyPatch)
     assert not np.array_equal(again[1].returns, alone[experiment[3].id].returns)
 
 
-def test_what_cannot_be_judged_is_said_at_once(experiment) -> None:
+def test_what_cannot_be_judged_is_said_at_once(experiment: Experiment) -> None:
     with pytest.raises(InputError, match="must be 1 or more"):
         experiment.evaluate_runs(0)

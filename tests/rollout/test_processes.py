@@ -6,8 +6,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -20,26 +22,26 @@ from score_rl.rollout.processes import EPISODES_TOGETHER, Judges, Question
 POLICIES, EPISODES = 3, 12  # two pieces, one of them not full
 
 
-def weights(number):
+def weights(number: int) -> np.ndarray:
     return np.random.default_rng(number).normal(size=(11, 3)).astype(np.float32)
 
 
-def act(numbers, observations):
+def act(numbers: list[jax.Array], observations: jax.Array) -> jax.Array:
     return jnp.tanh(observations @ numbers[0])
 
 
-def questions(environment: str = "hopper"):
+def questions(environment: str = "hopper") -> list[Question]:
     return [Question(environment, [weights(n)], episode_seeds(f"policy {n}", 0, EPISODES)) for n in range(POLICIES)]
 
 
 @pytest.fixture
-def judges():
+def judges() -> Iterator[Judges]:
     judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl")
     yield judges
     judges.close()
 
 
-def ended(pid) -> bool:
+def ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -47,7 +49,7 @@ def ended(pid) -> bool:
     return False
 
 
-def test_they_answer_what_one_process_finds(judges) -> None:
+def test_they_answer_what_one_process_finds(judges: Judges) -> None:
     answers = judges.ask(questions())
     for number, answer in enumerate(answers):
         alone = judge(
@@ -63,7 +65,7 @@ def test_they_answer_what_one_process_finds(judges) -> None:
         np.testing.assert_array_equal(answer.returns, other.returns)
 
 
-def test_closing_ends_them(judges) -> None:
+def test_closing_ends_them(judges: Judges) -> None:
     judges.ask(questions())
     numbers = judges.pids
     assert numbers
@@ -71,7 +73,7 @@ def test_closing_ends_them(judges) -> None:
     assert all(map(ended, numbers))
 
 
-def test_stopping_ends_them_in_the_middle(judges) -> None:
+def test_stopping_ends_them_in_the_middle(judges: Judges) -> None:
     judges.ask(questions())  # started and compiled
     numbers, began = judges.pids, time.monotonic()
     many = [question._replace(seeds=question.seeds * 200) for question in questions()]
@@ -81,7 +83,7 @@ def test_stopping_ends_them_in_the_middle(judges) -> None:
     assert all(map(ended, numbers))
 
 
-def test_one_that_is_killed_is_told(judges, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_killed_is_told(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "available_cores", lambda: 1)
     judges.ask(questions()[:1])
     os.kill(judges.pids[0], signal.SIGKILL)
@@ -89,7 +91,7 @@ def test_one_that_is_killed_is_told(judges, monkeypatch: pytest.MonkeyPatch) -> 
         judges.ask(questions())
 
 
-def test_what_goes_wrong_there_is_told_here(judges) -> None:
+def test_what_goes_wrong_there_is_told_here(judges: Judges) -> None:
     with pytest.raises(RuntimeError, match="a judging process failed"):
         judges.ask(questions("walker2d"))  # 17 observations for a policy of 11
 
@@ -105,7 +107,7 @@ def test_beside_an_accelerator_they_give_way(monkeypatch: pytest.MonkeyPatch) ->
         judges.close()
 
 
-def test_several_may_ask_at_once(judges) -> None:
+def test_several_may_ask_at_once(judges: Judges) -> None:
     expected = judges.ask(questions())
     with ThreadPoolExecutor(3) as pool:
         for answers in pool.map(lambda _: judges.ask(questions()), range(3)):

@@ -1,5 +1,7 @@
 """Small recordings made on the spot."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -24,5 +26,5 @@ def recording(name: str = "noise", rows: int = 500, seed: int = 0, observation: 
 
 
 @pytest.fixture
-def make_recording():
+def make_recording() -> Callable[..., Dataset]:
     return recording

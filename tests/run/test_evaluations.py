@@ -2,6 +2,8 @@
 
 import threading
 import types
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ class Actor:
         self.allowed, self.asked, self.cancelled, self.closed = threading.Semaphore(0), [], False, False
         self.error = error
 
-    def judge(self, policies, step, alive):
+    def judge(self, policies: float, step: int, alive: set[str]) -> list[Row]:
         self.asked.append((step, sorted(alive)))
         while not self.cancelled and not self.allowed.acquire(timeout=0.01):
             pass
@@ -42,12 +44,12 @@ class Progress:
     def __init__(self) -> None:
         self.shown = []
 
-    def show(self, facts) -> None:
+    def show(self, facts: dict[str, str]) -> None:
         self.shown.append(facts)
 
 
 @pytest.fixture
-def context():
+def context() -> SimpleNamespace:
     stored, said = [], []
     return types.SimpleNamespace(
         metrics=types.SimpleNamespace(write=stored.extend, rows=stored),
@@ -56,11 +58,11 @@ def context():
     )
 
 
-def queue_of(context, actor):
+def queue_of(context: SimpleNamespace, actor: Actor) -> EvaluationQueue:
     return EvaluationQueue(actor, context, Progress())
 
 
-def test_results_are_stored_in_order_and_none_is_lost(context) -> None:
+def test_results_are_stored_in_order_and_none_is_lost(context: SimpleNamespace) -> None:
     actor = Actor()
     with queue_of(context, actor) as queue:
         queue.submit(5, 1.0, ["a", "b"])
@@ -79,7 +81,7 @@ def test_results_are_stored_in_order_and_none_is_lost(context) -> None:
     assert (actor.cancelled, actor.closed) == (False, True)
 
 
-def test_training_waits_where_too_many_are_under_way(context) -> None:
+def test_training_waits_where_too_many_are_under_way(context: SimpleNamespace) -> None:
     actor = Actor()
     with queue_of(context, actor) as queue:
         for number in range(MOST_WAITING):
@@ -92,7 +94,7 @@ def test_training_waits_where_too_many_are_under_way(context) -> None:
     assert [row.step for row in context.metrics.rows] == list(range(MOST_WAITING + 1))
 
 
-def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context) -> None:
+def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context: SimpleNamespace) -> None:
     actor = Actor(TimeoutError("the simulator hangs"))
     actor.allowed.release()
 
@@ -109,7 +111,7 @@ def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context) -> 
     assert context.metrics.rows == []
 
 
-def test_nothing_is_submitted_where_nothing_can_be_evaluated(context) -> None:
+def test_nothing_is_submitted_where_nothing_can_be_evaluated(context: SimpleNamespace) -> None:
     actor = Actor()
     actor.can_judge = False
     with queue_of(context, actor) as queue:
@@ -122,7 +124,7 @@ def test_nothing_is_submitted_where_nothing_can_be_evaluated(context) -> None:
     [(100.0, 30.0, True), (100.0, 10.0, False), (30.0, 29.0, False)],
 )
 def test_a_user_is_told_once_that_training_waits(
-    context, monkeypatch: pytest.MonkeyPatch, passed: float, waited: float, advised: bool
+    context: Any, monkeypatch: pytest.MonkeyPatch, passed: float, waited: float, advised: bool
 ) -> None:
     """By a clock of this test's own: it does not matter how busy the machine is."""
     now = iter([0.0, waited, waited, waited])

@@ -12,7 +12,7 @@ from score_rl.run import messages
 from score_rl.run.messages import Announcer, as_duration
 
 
-def told(message, *, quiet: bool = False, insist: bool = False):
+def told(message: str, *, quiet: bool = False, insist: bool = False) -> str:
     out = io.StringIO()
     announcer = Announcer(Console(file=out, width=40), quiet=quiet)
     (announcer.insist if insist else announcer.say)(message)
@@ -43,7 +43,7 @@ def test_commands_read_flags_and_python_reads_arguments() -> None:
     ("seconds", "text"),
     [(0.4, "0 s"), (59.6, "1 min 00 s"), (205, "3 min 25 s"), (7_260, "2 h 01 min"), (float("inf"), "unknown time")],
 )
-def test_durations(seconds, text: str) -> None:
+def test_durations(seconds: float, text: str) -> None:
     assert as_duration(seconds) == text
 
 

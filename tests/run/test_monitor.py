@@ -1,7 +1,9 @@
 """Runs that diverged and values that are impossible: found, said once, stored for as long as it is so."""
 
 import types
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,11 +22,11 @@ from tests.run.conftest import recording
 
 
 @pytest.fixture
-def monitor_of(tmp_path: Path):
+def monitor_of(tmp_path: Path) -> Callable[..., Any]:
     """For so many runs of SCORE on rewards of 0 to 1: Q is at most 100."""
     algorithm, dataset = get_algorithm("score"), recording()
 
-    def make(number):
+    def make(number: int) -> tuple[RunMonitor, StatusKeeper, list[Any]]:
         status, said = StatusKeeper(Folder(tmp_path)), []
         runs = [Run(f"run-{n}", algorithm, dataset, n, make_config(algorithm, {})) for n in range(number)]
         low, high = float(dataset.rewards.min()), float(dataset.rewards.max())
@@ -39,11 +41,11 @@ def monitor_of(tmp_path: Path):
     return make
 
 
-def means(*q, **others):
+def means(*q: float, **others: Any) -> dict[str, np.ndarray]:
     return {"q": np.array(q), **{name: np.array(column) for name, column in others.items()}}
 
 
-def test_rows_of_a_window(monitor_of) -> None:
+def test_rows_of_a_window(monitor_of: Callable[..., Any]) -> None:
     monitor, status, said = monitor_of(2)
     rows = monitor.inspect(10, means(1.0, 2.0, loss=[3.0, 4.0]))
     assert rows == [
@@ -54,7 +56,7 @@ def test_rows_of_a_window(monitor_of) -> None:
     assert said == []
 
 
-def test_measurements_of_a_run_end_where_it_diverges(monitor_of) -> None:
+def test_measurements_of_a_run_end_where_it_diverges(monitor_of: Callable[..., Any]) -> None:
     monitor, status, said = monitor_of(2)
     rows = monitor.inspect(10, means(1.0, 2.0, loss=[np.inf, 0.0]))
     assert {row.run for row in rows} == {"run-1"}
@@ -65,7 +67,7 @@ def test_measurements_of_a_run_end_where_it_diverges(monitor_of) -> None:
     assert len(said) == 1
 
 
-def test_impossible_values_are_said_once_and_stored_while_they_last(monitor_of) -> None:
+def test_impossible_values_are_said_once_and_stored_while_they_last(monitor_of: Callable[..., Any]) -> None:
     monitor, status, said = monitor_of(2)
     monitor.inspect(10, means(1000.0, 50.0))
     assert "run-0 by update 10: Q is 1e+03, but rewards add up to" in said[0]
@@ -78,7 +80,7 @@ def test_impossible_values_are_said_once_and_stored_while_they_last(monitor_of) 
     assert said[1].startswith("Warning: 1 of 2 runs ended with values that their rewards cannot add up to (run-0)")
 
 
-def test_not_more_runs_are_named_than_a_person_reads(monitor_of) -> None:
+def test_not_more_runs_are_named_than_a_person_reads(monitor_of: Callable[..., Any]) -> None:
     monitor, _, said = monitor_of(RUNS_NAMED + 2)
     monitor.inspect(10, means(*[1000.0] * (RUNS_NAMED + 2)))
     assert len(said) == RUNS_NAMED
@@ -86,7 +88,7 @@ def test_not_more_runs_are_named_than_a_person_reads(monitor_of) -> None:
     assert f"run-{RUNS_NAMED - 1}, ...)" in said[-1]
 
 
-def test_a_sound_end_is_not_remarked_on(monitor_of) -> None:
+def test_a_sound_end_is_not_remarked_on(monitor_of: Callable[..., Any]) -> None:
     monitor, _, said = monitor_of(1)
     monitor.inspect(10, means(50.0))
     monitor.conclude()

@@ -1,6 +1,7 @@
 """A slow method's window is done in pieces: progress is seen, a stop is heard, and nothing that is measured changes."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,11 +12,14 @@ import score_rl
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine import effort, program
 from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
+from score_rl.engine.program import FleetProgram
 from score_rl.errors import Stopped
 from score_rl.run.expansion import expand_runs
+from score_rl.run.experiment import Experiment
 from score_rl.run.progress import TrainingProgress
 from score_rl.run.training import FleetTrainer
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
+from score_rl.store.metrics import Row
 from score_rl.store.request import ExperimentSpec
 from tests.run.conftest import recording
 
@@ -26,7 +30,7 @@ OPTIONS = {
 
 
 def test_counts_products_and_numbers_and_repeats_loops() -> None:
-    def step(carry, row):
+    def step(carry: jax.Array, row: jax.Array) -> tuple[jax.Array, None]:
         return jnp.tanh(carry @ carry) + row[None], None
 
     traced = jax.make_jaxpr(lambda x, rows: jax.lax.scan(step, x, rows)[0])(jnp.zeros((4, 4)), jnp.zeros((7, 4)))
@@ -38,7 +42,7 @@ def test_counts_products_and_numbers_and_repeats_loops() -> None:
     )
 
 
-def fleet(**settings):
+def fleet(**settings: Any) -> FleetProgram:
     spec = ExperimentSpec(
         algorithm="score", datasets=("recording",), seeds=(0, 1), steps=30, eval_every=30, eval_episodes=1,
         log_every=30, settings={"hidden": ((32, 32),), "batch_size": (32,)} | settings,
@@ -59,19 +63,19 @@ def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def whole(tmp_path: Path):
+def whole(tmp_path: Path) -> Experiment:
     return score_rl.train("replica:hopper-medium", out=tmp_path / "whole", **OPTIONS)
 
 
-def table(experiment):
+def table(experiment: Experiment) -> list[Row]:
     return sorted(row for row in experiment.metrics if not row.name.startswith("speed/"))
 
 
-def states(experiment):
+def states(experiment: Experiment) -> dict[str, np.ndarray]:
     return load_checkpoint(checkpoints(experiment.folder.fleet(0))[0])[1]
 
 
-def assert_same(one, other) -> None:
+def assert_same(one: Experiment, other: Experiment) -> None:
     """But for roundings: programs of different lengths are compiled differently."""
     trained = [[row for row in table(e) if row.name.startswith("train/")] for e in (one, other)]
     assert [row[:3] for row in trained[0]] == [row[:3] for row in trained[1]]
@@ -82,11 +86,11 @@ def assert_same(one, other) -> None:
         np.testing.assert_allclose(first[name], second[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def in_pieces_of(monkeypatch: pytest.MonkeyPatch, updates) -> None:
+def in_pieces_of(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
     monkeypatch.setattr(program.FleetProgram, "updates_per_call", lambda self, window: updates)
 
 
-def test_pieces_change_nothing(whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_change_nothing(whole: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = []
     advance = TrainingProgress.advance
     monkeypatch.setattr(TrainingProgress, "advance", lambda self, done: (shown.append(done), advance(self, done)))
@@ -97,14 +101,14 @@ def test_pieces_change_nothing(whole, tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize(("at", "afterwards"), [(20, 10), (20, 30), (40, 10), (40, 4)])
 def test_a_stop_within_a_window_loses_nothing(
-    whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, afterwards: int
+    whole: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, afterwards: int
 ) -> None:
     """Gone on with in the same pieces, and in others, as another machine may."""
     in_pieces_of(monkeypatch, 10)
     undisturbed = score_rl.train("replica:hopper-medium", out=tmp_path / "pieces", **OPTIONS)
     wait = FleetTrainer._wait_for
 
-    def stopping(self, started, workers) -> None:
+    def stopping(self: Any, started: Any, workers: Any) -> None:
         wait(self, started, workers)
         self.context.stop.asked |= started.call.end == at
 

@@ -1,15 +1,19 @@
 """Values that no rewards can add up to are noticed, and possible ones are not."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
+from score_rl.data.dataset import Dataset
 from score_rl.data.treatment import fit_treatment
 from score_rl.engine.runs import Run
 from score_rl.run.plausibility import ValueRange, value_range
 
 
-def possible(dataset, name: str = "score", **settings):
+def possible(dataset: Dataset, name: str = "score", **settings: Any) -> ValueRange | None:
     algorithm = get_algorithm(name)
     config = make_config(algorithm, settings)
     treatment = fit_treatment(
@@ -20,7 +24,7 @@ def possible(dataset, name: str = "score", **settings):
     return value_range(Run("one", algorithm, dataset, 0, config), treatment)
 
 
-def test_the_range_is_that_of_the_scaled_rewards(make_recording) -> None:
+def test_the_range_is_that_of_the_scaled_rewards(make_recording: Callable[..., Dataset]) -> None:
     dataset = make_recording()
     scaled = possible(dataset)  # SCORE's rewards are between 0 and 1
     assert (scaled.least, scaled.most) == (pytest.approx(0.0, abs=1e-4), pytest.approx(100.0, rel=1e-5))
@@ -29,12 +33,12 @@ def test_the_range_is_that_of_the_scaled_rewards(make_recording) -> None:
     assert raw.most == pytest.approx(10 * dataset.rewards.max(), rel=1e-5)
 
 
-def test_what_is_not_discounted_has_no_range(make_recording) -> None:
+def test_what_is_not_discounted_has_no_range(make_recording: Callable[..., Dataset]) -> None:
     assert possible(make_recording(), "bc") is None
     assert possible(make_recording(), discount=1.0) is None
 
 
-def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording) -> None:
+def test_rewards_of_one_sign_still_allow_nothing_at_all(make_recording: Callable[..., Dataset]) -> None:
     """An episode may end at once."""
     dataset = make_recording()
     shifted = type(dataset)(**(vars(dataset) | {"rewards": dataset.rewards + 100}))

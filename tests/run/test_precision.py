@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -13,12 +13,13 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine.compilation import BFLOAT16_UNITS
 from score_rl.errors import InputError
 from score_rl.nets.kernels.choice import kernel_memory
+from score_rl.run.experiment import Experiment
 from score_rl.run.precision import choose_precision
 
 SMALL = {"hidden": (32, 32), "batch_size": 16, "critics": 2}
 
 
-def train(out, **options):
+def train(out: Path, **options: Any) -> Experiment:
     return score_rl.train(
         "replica:hopper-medium", transitions=2_000, steps=40, eval_every=40, log_every=20, eval_episodes=1, out=out,
         config=SMALL, tensorboard=False, quiet=True, **options,
@@ -34,7 +35,9 @@ def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("units", BFLOAT16_UNITS)
-def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(units, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_cpu_the_choice_is_float32_unless_it_multiplies_bfloat16(
+    units: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert choose_precision(get_algorithm("score"), "auto") == "float32"
     monkeypatch.setattr("score_rl.run.precision.bfloat16_units", lambda: units)
     chosen = {name: choose_precision(get_algorithm(name), "auto") for name in ("score", "cql", "morel", "rebrac")}

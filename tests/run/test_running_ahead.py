@@ -1,12 +1,15 @@
 """On an accelerator the next window is begun before the last one is known to be done. Nothing else changes."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import score_rl
 from score_rl.errors import Stopped
-from score_rl.run.training import FleetTrainer
+from score_rl.run.experiment import Experiment
+from score_rl.run.training import FleetTrainer, StartedCall, Workers
+from score_rl.store.metrics import Row
 
 OPTIONS = {
     "steps": 80, "seeds": [0, 1], "eval_every": 20, "log_every": 10, "eval_episodes": 1, "transitions": 2_000,
@@ -14,28 +17,28 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def measured(experiment):
+def measured(experiment: Experiment) -> list[Row]:
     return sorted(row for row in experiment.metrics if not row.name.startswith("speed/"))
 
 
 @pytest.fixture
-def undisturbed(tmp_path: Path):
+def undisturbed(tmp_path: Path) -> list[Row]:
     return measured(score_rl.train("replica:hopper-medium", out=tmp_path / "undisturbed", **OPTIONS))
 
 
 @pytest.fixture
-def ahead(monkeypatch: pytest.MonkeyPatch):
+def ahead(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """As on an accelerator. The windows that were begun, and those that were dealt with, in their order."""
     order = []
     make, deal_with = FleetTrainer.__init__, FleetTrainer._deal_with
 
-    def watched(self, *arguments) -> None:
+    def watched(self: FleetTrainer, *arguments: Any) -> None:
         make(self, *arguments)
         self.starts_ahead = True
         real = self.program.advance
         self.program.advance = lambda state, step, length: (order.append(("begun", step)), real(state, step, length))[1]
 
-    def dealt(self, started, workers) -> None:
+    def dealt(self: FleetTrainer, started: StartedCall, workers: Workers) -> None:
         order.append(("dealt", started.call.end))
         deal_with(self, started, workers)
 
@@ -44,7 +47,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch):
     return order
 
 
-def test_the_same_is_measured(undisturbed, ahead, tmp_path: Path) -> None:
+def test_the_same_is_measured(undisturbed: list[Row], ahead: list[Any], tmp_path: Path) -> None:
     experiment = score_rl.train("replica:hopper-medium", out=tmp_path / "out", **OPTIONS)
     assert measured(experiment) == undisturbed
     # The first window is the trial; then the next is begun before one is dealt with.
@@ -54,11 +57,11 @@ def test_the_same_is_measured(undisturbed, ahead, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("at", [10, 30, 40])
 def test_stopped_in_between_and_gone_on_with(
-    undisturbed, ahead, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+    undisturbed: Any, ahead: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     deal_with = FleetTrainer._deal_with
 
-    def stopping(self, started, workers) -> None:
+    def stopping(self: Any, started: Any, workers: Any) -> None:
         deal_with(self, started, workers)
         if started.call.end == at:
             self.context.stop.asked = True

@@ -1,6 +1,8 @@
 """What is due when: nothing is left out, nothing comes twice, and a cut changes nothing."""
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from score_rl.run.schedule import Schedule, checkpoint_is_due
 
 
 @st.composite
-def schedules(draw):
+def schedules(draw: Callable[..., Any]) -> tuple[int, Schedule]:
     """With every relation of steps, windows and evaluations that a request may have."""
     cycle = draw(st.integers(1, 4))  # of the algorithm: no call is a part of it
     calls = draw(st.integers(1, 6))
@@ -26,7 +28,7 @@ def schedules(draw):
 
 
 @given(schedules())
-def test_every_update_is_in_one_call(drawn) -> None:
+def test_every_update_is_in_one_call(drawn: tuple[int, Schedule]) -> None:
     cycle, schedule = drawn
     calls = list(schedule.calls(0))
     assert [update for call in calls for update in range(call.first, call.end)] == list(range(schedule.steps))
@@ -36,7 +38,7 @@ def test_every_update_is_in_one_call(drawn) -> None:
 
 
 @given(schedules())
-def test_windows_end_at_every_multiple_and_evaluations_with_them(drawn) -> None:
+def test_windows_end_at_every_multiple_and_evaluations_with_them(drawn: tuple[int, Schedule]) -> None:
     _, schedule = drawn
     calls = list(schedule.calls(0))
     rows = [call.end for call in calls if call.ends_window]
@@ -48,7 +50,9 @@ def test_windows_end_at_every_multiple_and_evaluations_with_them(drawn) -> None:
 
 
 @given(schedules(), st.data())
-def test_a_stop_anywhere_and_other_calls_afterwards_change_nothing_that_is_due(drawn, data) -> None:
+def test_a_stop_anywhere_and_other_calls_afterwards_change_nothing_that_is_due(
+    drawn: tuple[int, Schedule], data: Any
+) -> None:
     """Another machine may take a window in other calls."""
     cycle, schedule = drawn
     undisturbed = list(schedule.calls(0))
@@ -69,7 +73,7 @@ def test_a_stop_anywhere_and_other_calls_afterwards_change_nothing_that_is_due(d
 
 
 @given(schedules(), st.integers(1, 5))
-def test_more_steps_keep_the_calls_that_there_were(drawn, more) -> None:
+def test_more_steps_keep_the_calls_that_there_were(drawn: tuple[int, Schedule], more: int) -> None:
     """But for the last policy, which is evaluated where training ended first."""
     _, schedule = drawn
     longer = dataclasses.replace(schedule, steps=schedule.steps + more * schedule.log_every)
@@ -95,12 +99,12 @@ MINUTES = st.floats(0, 100)
 
 
 @given(MINUTES, MINUTES, st.booleans(), st.booleans())
-def test_an_urgent_checkpoint_never_waits(minutes, every, writing, waiting) -> None:
+def test_an_urgent_checkpoint_never_waits(minutes: float, every: float, writing: bool, waiting: bool) -> None:
     assert checkpoint_is_due(minutes, every, urgent=True, still_writing=writing, evaluations_wait=waiting)
 
 
 @given(MINUTES, MINUTES, st.booleans())
-def test_a_slow_disk_does_not_hold_up_training(minutes, every, waiting) -> None:
+def test_a_slow_disk_does_not_hold_up_training(minutes: float, every: float, waiting: bool) -> None:
     assert not checkpoint_is_due(minutes, every, urgent=False, still_writing=True, evaluations_wait=waiting)
 
 
@@ -113,5 +117,5 @@ def test_evaluations_may_delay_a_checkpoint_once_over(minutes: float, waiting: b
 
 
 @given(MINUTES)
-def test_zero_minutes_mean_after_every_call(minutes) -> None:
+def test_zero_minutes_mean_after_every_call(minutes: float) -> None:
     assert checkpoint_is_due(minutes, 0.0, urgent=False, still_writing=False, evaluations_wait=True)

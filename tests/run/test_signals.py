@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from typing import Never
+from typing import Any
 
 import pytest
 
@@ -14,12 +14,12 @@ class Announcer:
     def __init__(self) -> None:
         self.said = []
 
-    def insist(self, message) -> None:
+    def insist(self, message: Any) -> None:
         self.said.append(message)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_asks_and_the_second_ends(number) -> None:
+def test_the_first_signal_asks_and_the_second_ends(number: int) -> None:
     stop, announcer, before = StopRequest(), Announcer(), signal.getsignal(number)
     with stop.listening(announcer):
         assert not stop.asked
@@ -31,7 +31,7 @@ def test_the_first_signal_asks_and_the_second_ends(number) -> None:
     assert signal.getsignal(number) is before
 
 
-def test_handlers_are_put_back_after_an_error() -> Never:
+def test_handlers_are_put_back_after_an_error() -> None:
     stop, before = StopRequest(), signal.getsignal(signal.SIGINT)
     with pytest.raises(RuntimeError), stop.listening(Announcer()):
         raise RuntimeError("training failed")

@@ -24,7 +24,7 @@ SPEC = ExperimentSpec(
 )  # fmt: skip
 
 
-def stored(values):
+def stored(values: dict[str, Any]) -> Fields:
     """As it is read from a file."""
     return Fields(json.loads(json.dumps(values)), Path("experiment.json"))
 
@@ -89,7 +89,7 @@ def test_senseless_requests_are_refused(change: dict[str, Any], message: str) ->
 
 
 @given(st.integers(1, 20_000), st.integers(1, 40), st.sampled_from([None, 1, 10, 300, 7_000]))
-def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles, turns, log_every) -> None:
+def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles: int, turns: int, log_every: int | None) -> None:
     """A complaint about them would be about an option that was not given."""
     steps = cycles * math.lcm(turns, log_every or 1)
     chosen = default_eval_every(steps, log_every, turns)
@@ -103,7 +103,7 @@ def test_evaluations_that_nobody_asked_for_fit_what_was_asked(cycles, turns, log
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 3))
-def test_the_default_window_fits_everything_or_is_refused(steps, eval_every, turns) -> None:
+def test_the_default_window_fits_everything_or_is_refused(steps: int, eval_every: int, turns: int) -> None:
     try:
         window = default_log_every(steps * 50, eval_every * 10, turns)
     except InputError:

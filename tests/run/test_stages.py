@@ -6,7 +6,7 @@ import sys
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +15,11 @@ import pytest
 from jaxtyping import Array
 
 import score_rl
-from score_rl.algorithms.algorithm import Algorithm, cycle
-from score_rl.algorithms.model_fitting import hold_out, not_held_out, scrambled
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, cycle
+from score_rl.algorithms.model_fitting import Fit, hold_out, not_held_out, scrambled
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import config, setting
+from score_rl.data.dataset import Dataset
 from score_rl.engine import effort
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
@@ -48,12 +49,16 @@ class Counts(NamedTuple):
     seen: Array
 
 
-def count_refresh(config, state, data, key):
+def count_refresh(
+    config: CountingConfig, state: Counts, data: Data, key: jax.Array
+) -> tuple[Counts, dict[str, jax.Array]]:
     seen = data.sample_starts(key, 3).sum() + data.sample(key, 2).rewards.sum()
     return state._replace(refreshed=state.refreshed + 1, latest=state.step, seen=seen), {"seen": seen}
 
 
-def count_update(config, state, batch, key, turn):
+def count_update(
+    config: CountingConfig, state: Counts, batch: Batch, key: jax.Array, turn: int
+) -> tuple[Counts, dict[str, jax.Array]]:
     age = (state.step - state.latest).astype(jnp.float32)
     return state._replace(step=state.step + 1), {"age": age, "turn": jnp.float32(turn)}
 
@@ -73,7 +78,7 @@ COUNTING = Algorithm(
 )
 
 
-def count(windows, every: int = 4):
+def count(windows: list[int], every: int = 4) -> tuple[Counts, dict[str, float]]:
     program = FleetProgram([Run("one", COUNTING, recording(), 0, CountingConfig(every=every))])
     state, start = program.init(), 0
     for window in windows:
@@ -136,12 +141,12 @@ TINY = {
 }  # fmt: skip
 
 
-def mopo_run(dataset, seed, **settings):
+def mopo_run(dataset: Dataset, seed: int, **settings: Any) -> Run:
     mopo = get_algorithm("mopo")
     return Run(f"{dataset.name}-{seed}", mopo, dataset, seed, mopo.Config(**(TINY | settings)))
 
 
-def fit_all(program, epochs, active: bool = True):
+def fit_all(program: Any, epochs: Any, active: bool = True) -> Any:
     state, told = program.init(), []
     for epoch in range(epochs):
         state, metrics = program.epoch(state, np.broadcast_to(active, len(program.program.runs)), epoch)
@@ -247,7 +252,9 @@ def test_a_stage_is_compiled_once(name: str) -> None:
                 assert (old.shape, old.dtype, old.weak_type) == (new.shape, new.dtype, new.weak_type)
 
 
-def epoch_in_pieces(program, state, active, epoch, piece):
+def epoch_in_pieces(
+    program: StageProgram, state: Fit, active: np.ndarray, epoch: int, piece: int
+) -> tuple[Fit, dict[str, jax.Array]]:
     begun = program.begin(state, active)
     updates = np.asarray(begun.updates).max()
     for first in range(0, updates, piece):
@@ -284,7 +291,7 @@ def test_pieces_of_an_epoch_change_nothing() -> None:
 
 
 def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    def piece(**settings):
+    def piece(**settings: Any) -> int:
         return StageProgram(
             FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0
         ).updates_per_call
@@ -303,11 +310,11 @@ def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A small experiment with two runs; stages are kept in a folder of this test's own."""
     monkeypatch.setattr(stage_cache, "cache_folder", lambda: tmp_path / "cache")
 
-    def call(name, seeds: tuple[int, ...] = (0, 1), **settings):
+    def call(name: str, seeds: tuple[int, ...] = (0, 1), **settings: Any) -> Any:
         return score_rl.train(
             "replica:hopper-medium", algorithm="mopo", transitions=3_000, seeds=list(seeds), config=TINY | settings,
             steps=20, eval_every=20, eval_episodes=1, log_every=10, checkpoint_minutes=0, out=tmp_path / name,
@@ -317,21 +324,21 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return call
 
 
-def states(experiment):
+def states(experiment: Any) -> Any:
     return [np.asarray(leaf) for run in experiment for leaf in jax.tree.leaves(run.state)]
 
 
-def same(one, other) -> None:
+def same(one: Any, other: Any) -> None:
     for a, b in zip(states(one), states(other), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def measured(experiment):
+def measured(experiment: Any) -> Any:
     return sorted(row for row in experiment.metrics if not row.name.startswith("speed/"))
 
 
 @pytest.mark.slow
-def test_a_stage_is_measured_and_reused(train, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_stage_is_measured_and_reused(train: Any, capsys: pytest.CaptureFixture[str]) -> None:
     first = train("first")
     epochs, errors = first.runs[1].metrics.curve("dynamics/held_out_error")
     np.testing.assert_array_equal(epochs, np.arange(1, 6))
@@ -362,14 +369,14 @@ def test_a_stage_is_measured_and_reused(train, capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("how", ["asked", pytest.param("killed", marks=pytest.mark.slow)])
 def test_an_interrupted_stage_goes_on_to_the_same_bits(
-    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     undisturbed = train("undisturbed")
     for path in (tmp_path / "cache").rglob("*.safetensors"):
         path.unlink()
     store = StageTrainer._store_metrics
 
-    def interrupt(self, epoch, *rest) -> None:
+    def interrupt(self: Any, epoch: Any, *rest: Any) -> None:
         store(self, epoch, *rest)
         if epoch == 3:
             self.context.stop.asked = True
@@ -402,7 +409,7 @@ def test_an_interrupted_stage_goes_on_to_the_same_bits(
     ],
 )
 def test_a_stop_within_an_epoch_loses_nothing(
-    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, afterwards: int | None
+    train: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, afterwards: int | None
 ) -> None:
     """One of two runs comes from the cache; epochs have 185 updates."""
     train("other", seeds=(1,))
@@ -412,7 +419,7 @@ def test_a_stop_within_an_epoch_loses_nothing(
         path.unlink()
     shown, within, advance = [], StageTrainer._advance_within_epoch, TrainingProgress.advance
 
-    def interrupt(self, position):
+    def interrupt(self: Any, position: Any) -> Any:
         metrics = within(self, position)
         if position.open_epoch is not None and (position.epoch, position.open_epoch.done) == (2, 100):
             self.context.stop.asked = True

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Never
+from typing import Any, Never
 
 import pytest
 
@@ -13,15 +13,15 @@ from score_rl.store.records import RunStatus, StatusRecord
 
 
 @pytest.fixture
-def folder(tmp_path: Path):
+def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
-def stored(folder):
+def stored(folder: Folder) -> StatusRecord:
     return folder.status()
 
 
-def test_runs_begin_where_their_checkpoint_stands(folder) -> None:
+def test_runs_begin_where_their_checkpoint_stands(folder: Folder) -> None:
     folder.write_status(
         StatusRecord(
             runs={
@@ -44,13 +44,13 @@ def test_runs_begin_where_their_checkpoint_stands(folder) -> None:
     assert [status.has_diverged(name) for name in ("broke before", "done", "unknown")] == [True, False, False]
 
 
-def test_a_finished_run_stays_finished_where_no_updates_are_left(folder) -> None:
+def test_a_finished_run_stays_finished_where_no_updates_are_left(folder: Folder) -> None:
     folder.write_status(StatusRecord(runs={"done": RunStatus("finished", 100)}))
     StatusKeeper(folder).begin(["done"], step=100, steps=100)
     assert stored(folder).runs["done"].state == "finished"
 
 
-def test_what_diverged_does_not_finish(folder) -> None:
+def test_what_diverged_does_not_finish(folder: Folder) -> None:
     status = StatusKeeper(folder)
     status.begin(["a", "b"], 0, 10)
     status.set_diverged("a", 5)
@@ -60,7 +60,7 @@ def test_what_diverged_does_not_finish(folder) -> None:
     assert stored(folder).runs == {"a": RunStatus("diverged", 0, diverged_at=5), "b": RunStatus("finished", 10)}
 
 
-def test_a_warning_lasts_as_long_as_it_is_true(folder) -> None:
+def test_a_warning_lasts_as_long_as_it_is_true(folder: Folder) -> None:
     status = StatusKeeper(folder)
     status.begin(["a", "b"], 0, 10)
     status.set_warning("a", "Q is 1e9")
@@ -80,7 +80,7 @@ def test_a_warning_lasts_as_long_as_it_is_true(folder) -> None:
         (InputError("no space"), "failed"),
     ],
 )
-def test_the_status_says_how_training_ended(folder, error, state: str) -> None:
+def test_the_status_says_how_training_ended(folder: Path, error: Any, state: str) -> None:
     folder.write_status(StatusRecord(state="failed", error="of another time"))
     status = StatusKeeper(folder)
 
@@ -98,10 +98,10 @@ def test_the_status_says_how_training_ended(folder, error, state: str) -> None:
     assert (stored(folder).state, stored(folder).error) == (state, "no space" if state == "failed" else None)
 
 
-def test_a_disk_that_is_full_at_the_end_hides_no_other_error(folder, monkeypatch: pytest.MonkeyPatch) -> Never:
+def test_a_disk_that_is_full_at_the_end_hides_no_other_error(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     status = StatusKeeper(folder)
 
-    def full(record) -> Never:
+    def full(record: StatusRecord) -> Never:
         raise InputError("no space for the status either")
 
     monkeypatch.setattr(folder, "write_status", full)
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_at_the_end_hides_no_other_error(folder, monkeypatch
         raise InputError("no space for measurements")
 
 
-def test_made_longer_nothing_is_finished(folder) -> None:
+def test_made_longer_nothing_is_finished(folder: Folder) -> None:
     runs = {"done": RunStatus("finished", 10), "broken": RunStatus("diverged", 4, diverged_at=5)}
     folder.write_status(StatusRecord(state="finished", runs=runs))
     StatusKeeper(folder).make_longer()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from score_rl.run.windows import STORED_UPDATES, WindowMetrics
 
 
-def window_of(calls):
+def window_of(calls: list[tuple[int, list[float]]]) -> WindowMetrics:
     window = WindowMetrics()
     for updates, q in calls:
         window = window.after(updates, {"q": jnp.asarray(q, jnp.float32), "loss": -jnp.asarray(q, jnp.float32)})
@@ -21,7 +21,7 @@ CALLS = st.lists(
 
 
 @given(CALLS)
-def test_means_count_every_update_alike(calls) -> None:
+def test_means_count_every_update_alike(calls: list[tuple[int, list[float]]]) -> None:
     means = window_of(calls).means()
     if not calls:
         assert means == {}
@@ -32,7 +32,7 @@ def test_means_count_every_update_alike(calls) -> None:
 
 
 @given(CALLS)
-def test_a_checkpoint_keeps_every_bit(calls) -> None:
+def test_a_checkpoint_keeps_every_bit(calls: list[tuple[int, list[float]]]) -> None:
     window = window_of(calls)
     again = WindowMetrics.from_arrays(window.to_arrays())
     assert [call.updates for call in again.calls] == [call.updates for call in window.calls]

@@ -3,17 +3,19 @@
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import score_rl
 from score_rl.errors import InputError
 from score_rl.run import checkpoint_writer
+from score_rl.run.experiment import Experiment
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 
 WINDOWS = 30
 
 
-def train(out):
+def train(out: Path) -> Experiment:
     return score_rl.train(
         "replica:hopper-medium", steps=10 * WINDOWS, log_every=10, eval_every=10 * WINDOWS, eval_episodes=1,
         transitions=2_000, config={"hidden": (16, 16), "batch_size": 16}, checkpoint_minutes=0, out=out, quiet=True,
@@ -24,7 +26,7 @@ def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path / "quick")
     written, save = [], checkpoint_writer.save_checkpoint
 
-    def slow(folder, step, arrays, about):
+    def slow(folder: Path, step: int, arrays: dict[str, np.ndarray], about: dict[str, list[str] | str]) -> Path:
         time.sleep(0.1)
         written.append(step)
         return save(folder, step, arrays, about)
@@ -42,7 +44,7 @@ def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_disk_that_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written, save = [], checkpoint_writer.save_checkpoint
 
-    def full(folder, step, arrays, about):
+    def full(folder: Path, step: int, arrays: dict[str, np.ndarray], about: dict[str, list[str] | str]) -> Path:
         if written:
             raise InputError("no space left")
         written.append(step)

@@ -18,7 +18,7 @@ from score_rl.store.checkpoints import (
 )
 
 
-def tree():
+def tree() -> dict[str, jax.Array | np.ndarray]:
     return {
         "a": np.arange(6, dtype=np.float32).reshape(2, 3),
         "key": jax.random.key(7),
@@ -38,7 +38,9 @@ def test_round_trip_keeps_every_bit(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(position=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_one_flipped_bit_anywhere_is_noticed(tmp_path_factory: pytest.TempPathFactory, position, bit) -> None:
+def test_one_flipped_bit_anywhere_is_noticed(
+    tmp_path_factory: pytest.TempPathFactory, position: float, bit: int
+) -> None:
     folder = tmp_path_factory.mktemp("flip")
     path = save_checkpoint(folder, 1, to_arrays(tree()), {"runs": []})
     content = bytearray(path.read_bytes())
@@ -56,7 +58,7 @@ def test_one_flipped_bit_anywhere_is_noticed(tmp_path_factory: pytest.TempPathFa
 
 @settings(max_examples=40, deadline=None)
 @given(share=st.floats(0, 1, exclude_max=True))
-def test_a_truncated_file_is_noticed(tmp_path_factory: pytest.TempPathFactory, share) -> None:
+def test_a_truncated_file_is_noticed(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
     path = save_checkpoint(tmp_path_factory.mktemp("cut"), 1, to_arrays(tree()), {})
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])

@@ -22,7 +22,7 @@ def test_held_while_it_lasts(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_locks_refuses_nothing_and_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unsupported(*_) -> Never:
+    def unsupported(*_: int) -> Never:
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(holding.fcntl, "flock", unsupported)

@@ -2,7 +2,7 @@
 
 import errno
 from pathlib import Path
-from typing import Never
+from typing import Any, Never
 
 import pytest
 
@@ -18,7 +18,7 @@ ROWS = [
 ]
 
 
-def write(folder, rows, **options) -> None:
+def write(folder: Path, rows: list[Row], **options: Any) -> None:
     writer = MetricsWriter(folder, **options)
     writer.write(rows)
     writer.close()
@@ -78,7 +78,7 @@ def test_each_run_has_a_board(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = MetricsWriter(tmp_path, tensorboard=False)
 
-    def full(rows) -> Never:
+    def full(rows: list[Row]) -> Never:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("score_rl.store.metrics._csv", full)

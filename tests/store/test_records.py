@@ -63,7 +63,7 @@ def test_a_run_that_training_has_not_reached_has_not_started() -> None:
     assert STATUS.runs["a"].state == "training", "a status that was looked at must not change"
 
 
-def spoiled(folder, name, change) -> None:
+def spoiled(folder: Folder, name: str, change: Callable[..., Any]) -> None:
     values = json.loads((folder.path / name).read_text())
     change(values)
     (folder.path / name).write_text(json.dumps(values))
@@ -105,12 +105,12 @@ def test_format_1_is_read(tmp_path: Path) -> None:
     folder = Folder.create(tmp_path / "out", RECORD)
     folder.write_status(STATUS)
 
-    def older(values) -> None:
+    def older(values: dict[str, Any]) -> None:
         values["format"] = 1
         values["datasets"]["noise"]["episodes"] = values["datasets"]["noise"].pop("trajectories")
         values["runs"][0]["place"] = values["runs"][0].pop("position")
 
-    def older_status(values) -> None:
+    def older_status(values: dict[str, Any]) -> None:
         del values["format"]
         values["runs"]["a"]["doubt"] = values["runs"]["a"].pop("warning")
 

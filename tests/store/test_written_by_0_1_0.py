@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,7 +20,7 @@ WRITTEN = Path(__file__).parent / "written_by_0_1_0"
 
 
 @pytest.fixture
-def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy, in another place than where 0.1.0 trained; training looks for `noise.hdf5` in the present folder."""
     shutil.copytree(WRITTEN, tmp_path / "written")
     monkeypatch.chdir(tmp_path / "written")
@@ -28,7 +29,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.filterwarnings("ignore:.*do not trust the policy")
 @pytest.mark.filterwarnings("ignore:.*do not trust its policy")
-def test_policies_act_as_they_did(written) -> None:
+def test_policies_act_as_they_did(written: Path) -> None:
     stored = np.load("actions.npz")
     runs = [run for name in ("score-stopped", "odd") for run in score_rl.load(name)]
     assert sorted(run.id for run in runs) == sorted(set(stored) - {"observations"})
@@ -36,7 +37,7 @@ def test_policies_act_as_they_did(written) -> None:
         np.testing.assert_allclose(run.policy(stored["observations"]), stored[run.id], rtol=1e-5, atol=1e-6)
 
 
-def test_what_was_said_of_runs_is_kept(written) -> None:
+def test_what_was_said_of_runs_is_kept(written: Path) -> None:
     diverged, doubtful = (run.status for run in score_rl.load("odd"))
     assert diverged == RunStatus("diverged", 0, diverged_at=10)
     assert (doubtful.state, doubtful.step) == ("finished", 40)
@@ -44,7 +45,7 @@ def test_what_was_said_of_runs_is_kept(written) -> None:
 
 
 @pytest.mark.parametrize("name", ["score", "mopo"])
-def test_a_stopped_experiment_ends_as_it_did(written, name: str) -> None:
+def test_a_stopped_experiment_ends_as_it_did(written: Any, name: str) -> None:
     """SCORE was stopped inside a window, MOPO inside an epoch of its stage."""
     before = score_rl.load(f"{name}-finished")
     after = score_rl.resume(f"{name}-stopped", quiet=True, tensorboard=False)
@@ -68,7 +69,7 @@ def test_a_stopped_experiment_ends_as_it_did(written, name: str) -> None:
     assert measured == pytest.approx(expected_measured, rel=1e-4, abs=1e-5)
 
 
-def test_a_finished_experiment_is_made_longer_in_the_present_format(written) -> None:
+def test_a_finished_experiment_is_made_longer_in_the_present_format(written: Path) -> None:
     stored = json.loads(Path("score-finished", "experiment.json").read_text())
     longer = score_rl.resume("score-finished", steps=60, quiet=True, tensorboard=False)
     assert {run.step for run in longer} == {60}
@@ -79,7 +80,7 @@ def test_a_finished_experiment_is_made_longer_in_the_present_format(written) -> 
     assert [run["config"] for run in rewritten["runs"]] == [run["config"] for run in stored["runs"]]
 
 
-def test_they_are_reported(written, tmp_path: Path) -> None:
+def test_they_are_reported(written: Path, tmp_path: Path) -> None:
     page = write_report([written / "score-stopped", written / "odd"], tmp_path / "report").read_text()
     for said in ("interrupted", "diverged", "rewards add up to 0 at least", "critic_learning_rate=1000"):
         assert said in page

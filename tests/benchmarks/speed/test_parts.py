@@ -1,7 +1,9 @@
 """The parts of the speed benchmark, small: they measure the real thing and store it as they go."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +15,8 @@ from score_rl.engine.batches import pack_rows
 
 
 @pytest.fixture
-def measure(tmp_path: Path):
-    def call(part, **options):
+def measure(tmp_path: Path) -> Callable[..., Any]:
+    def call(part: Callable[..., Any], **options: Any) -> dict[str, Any]:
         asked = Arguments(out=tmp_path / "speed.json", rounds=1, seconds=0.2, **options)
         part(asked, timing.Results(asked.out), timing.Clock(options.get("limit", 100.0)))
         return json.loads(asked.out.read_text()) if asked.out.exists() else {}
@@ -23,7 +25,7 @@ def measure(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_methods_are_merged_into_one_file(measure) -> None:
+def test_methods_are_merged_into_one_file(measure: Any) -> None:
     measure(updates.measure_methods, methods=("bc",), sizes=(1, 2))
     stored = measure(updates.measure_methods, methods=("td3-bc",), sizes=(1,))["methods"]
     assert set(stored) == {"bc", "td3-bc"}
@@ -32,7 +34,7 @@ def test_methods_are_merged_into_one_file(measure) -> None:
     assert stored["bc"]["provenance"]["device"]["platform"] == "cpu"
 
 
-def test_a_part_begins_nothing_after_its_limit(measure) -> None:
+def test_a_part_begins_nothing_after_its_limit(measure: Callable[..., Any]) -> None:
     assert measure(updates.measure_methods, methods=("bc",), limit=-1.0) == {}
 
 
@@ -67,7 +69,7 @@ def test_rollouts_in_an_untrained_model_are_as_long_as_in_a_trained_one() -> Non
 
 
 @pytest.mark.slow
-def test_training_keeps_a_share_of_its_speed(measure) -> None:
+def test_training_keeps_a_share_of_its_speed(measure: Any) -> None:
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "updates": 20, "eval_every": 10}
     stored = measure(whole_training.measure_overlap, **options)["overlap"]["hopper"]
     with_judging, without = stored["rounds"]["with"][0], stored["rounds"]["without"][0]
@@ -80,7 +82,7 @@ def test_training_keeps_a_share_of_its_speed(measure) -> None:
 
 
 @pytest.mark.slow
-def test_a_stretch_ends_in_time_and_is_continued(measure) -> None:
+def test_a_stretch_ends_in_time_and_is_continued(measure: Any) -> None:
     options = {"datasets": ("replica:hopper-medium",), "seeds": 1, "transitions": 2000, "eval_every": 10}
     stored = measure(whole_training.measure_stretch, minutes=2 / 60, steps=100_000, **options)["stretch"]
     fleet = stored["fleets"][0]
@@ -99,7 +101,7 @@ def test_one_thing_grows_at_a_time() -> None:
 
 
 @pytest.mark.slow
-def test_starting_is_timed(measure) -> None:
+def test_starting_is_timed(measure: Any) -> None:
     stored = measure(startup.measure_startup)["startup"]
     assert stored["help_seconds"] < 1.0
     assert stored["first_update_warm_seconds"] < stored["first_update_cold_seconds"]

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benchmarks.speed import floors, machines, tables, update_tables
+from benchmarks.speed.machines import Machine
 from benchmarks.speed.scale_figure import draw_scale
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.report.results import SPEED, Curve, RunResult
@@ -14,7 +16,7 @@ from score_rl.report.stored_results import store_results
 
 
 @pytest.mark.parametrize("document", tables.DOCUMENTS)
-def test_documents_show_the_stored_figures(document) -> None:
+def test_documents_show_the_stored_figures(document: str) -> None:
     text = (tables.ROOT / document).read_text()
     assert "<!-- speed:" in text
     assert tables.rewritten(text, machines.machines()) == text, "run: make tables"
@@ -26,7 +28,7 @@ def test_every_table_stands_in_a_document() -> None:
         assert f"<!-- speed:{name} -->" in text
 
 
-def machine(cores: int = 2, rate: float = 123.0):
+def machine(cores: int = 2, rate: float = 123.0) -> dict[str, dict[str, dict[str, Any]]]:
     stamp = {"device": {"platform": "cpu", "kind": "cpu"}, "cores": cores, "code": "0123456789abcdef"}
     entry = {"rates": {"1": {"run_steps_per_second": rate}}, "provenance": stamp, "measured": "2026-01-01T00:00:00"}
     return {"methods": {"cql": entry}}
@@ -83,7 +85,7 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path: Path) -> None:
 
 
 def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device() -> None:
-    def timed(name, rate):
+    def timed(name: str, rate: float) -> Machine:
         fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": rate / 10}}
         return machines.Machine(name, {"score": {"fleets": [fleet]}})
 
@@ -105,7 +107,9 @@ def test_a_processor_that_is_known_is_named() -> None:
     )
 
 
-def write_training(folder: Path, name: str, paces: list[float | None], *, method: str = "score", **request) -> None:
+def write_training(
+    folder: Path, name: str, paces: list[float | None], *, method: str = "score", **request: Any
+) -> None:
     """Stored results of two data sets and two seeds; a pace for each data set."""
     provenance = {"device": {"platform": "gpu", "kind": "NVIDIA Y"}, "cores": 4, "code": "0123456789abcdef"}
     runs = [

@@ -1,16 +1,18 @@
 """What a grid of settings chooses."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.training import grid
 from score_rl.paper.experiments.choice import USUAL, Setting, setting_means
+from score_rl.report.results import RunResult
 from score_rl.report.stored_results import read_stored
 from tests.paper.evidence.made_up import curve_of
 
 
-def run(dataset, setting, seed, scores, **options):
+def run(dataset: str, setting: Setting, seed: int, scores: list[float], **options: Any) -> RunResult:
     return curve_of("score", dataset, scores, seed=seed, beta=setting.beta, bc_decay=setting.bc_decay, **options)
 
 
@@ -38,7 +40,7 @@ def test_a_setting_that_diverged_is_not_chosen() -> None:
 
 @pytest.mark.slow
 def test_a_grid_is_trained_chosen_from_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def asked(stage):
+    def asked(stage: Any) -> Any:
         return grid.Arguments(
             stage=stage, sources=tmp_path, out=tmp_path, data="hopper-random", updates=8, choosing=(5,),
             reported=(0, 1), evaluations=2, transitions=2_000, episodes=2,

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.training import jobs, methods, storing
 from benchmarks.training.jobs import Job
+from benchmarks.training.methods import Arguments
 from score_rl.errors import Stopped
 from score_rl.report.grouping import gather
 
@@ -82,7 +83,7 @@ def test_what_was_stopped_is_stored_as_the_shorter_run_it_was(tmp_path: Path, mo
     stored.write_text("".join(line for line in lines if line not in late))
     assert late
 
-    def stopped(asked, job) -> Never:
+    def stopped(asked: Arguments, job: Job) -> Never:
         raise Stopped("stopped at update 40 with a checkpoint")
 
     monkeypatch.setattr(methods, "run", stopped)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from score_rl.data.collection.policies import UniformActions, ladder_catalogue, ladder_policies
+from score_rl.data.collection.policies import SquashedGaussian, UniformActions, ladder_catalogue, ladder_policies
 from score_rl.data.collection.recorder import Rows, collect
 from score_rl.data.trajectories import split_trajectories
 from score_rl.envs import TASKS, terminates
 from score_rl.errors import InputError
 
 
-def medium(task: str):
+def medium(task: str) -> SquashedGaussian:
     return ladder_policies(task, [ladder_catalogue()[task]["medium_step"]])[0]
 
 

@@ -51,7 +51,7 @@ def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability: str, memory: int
     ("precision", "device"),
     [("float32", HOPPER), ("bfloat16", made_up("gpu", "7.5")), ("bfloat16", made_up("gpu", "gfx942"))],
 )
-def test_other_gpus_and_float32_have_aligned_layers_only(precision: str, device) -> None:
+def test_other_gpus_and_float32_have_aligned_layers_only(precision: str, device: Any) -> None:
     assert arithmetic_for(precision, device, 1) == Arithmetic(precision, multiple=64)
 
 

@@ -1,5 +1,8 @@
 """The kernels for critics and actors against the plain network, in Pallas's interpreter."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -18,7 +21,7 @@ def network(width: int = 128, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, width, width, 1), members=MEMBERS)
 
 
-def kernels(tiling: Tiling):
+def kernels(tiling: Tiling) -> Callable[..., Any]:
     return lambda net, x: outputs(net.weights, net.biases, x, tiling)
 
 
@@ -31,7 +34,7 @@ TILINGS = [
 
 
 @pytest.mark.parametrize(("tiling", "inputs"), list(zip(TILINGS, (5, 23, 16, 15), strict=True)))
-def test_in_float32_the_kernels_are_the_network(tiling, inputs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_float32_the_kernels_are_the_network(tiling: Any, inputs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(inputs=inputs), jax.random.normal(jax.random.key(1), (ROWS, inputs))
     q, slopes = gradients(kernels(tiling), net, x)
@@ -56,18 +59,18 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     x = jax.random.normal(jax.random.key(1), (2, ROWS, INPUTS))
 
-    def slopes(function):
+    def slopes(function: Callable[..., Any]) -> tuple[Perceptron, jax.Array]:
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
     assert distance(slopes(kernels(TILINGS[0])), slopes(plain)) < 1e-5
 
 
 @pytest.mark.parametrize("tiling", TILINGS[1:3])
-def test_the_gradient_by_the_input_alone(tiling, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gradient_by_the_input_alone(tiling: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = network(), jax.random.normal(jax.random.key(1), (ROWS, INPUTS))
 
-    def slope(function):
+    def slope(function: Callable[..., Any]) -> Any:
         return jax.grad(lambda x: (function(net, x).min(axis=0) ** 3).sum())(x)
 
     assert distance(slope(kernels(tiling)), slope(plain)) < 1e-5
@@ -78,12 +81,12 @@ def actors(width: int = 128, number: int = 6) -> Perceptron:
 
 
 @pytest.mark.parametrize(("tiling", "number"), [(TILINGS[0], MANY), (TILINGS[2], 2), (TILINGS[3], 6)])
-def test_several_outputs(tiling, number, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_outputs(tiling: Any, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "DTYPE", jnp.float32)
     net, x = actors(number=number), jax.random.normal(jax.random.key(1), (ROWS, 17))
     weights = jax.random.normal(jax.random.key(2), (2, ROWS, number))
 
-    def both(function):
+    def both(function: Callable[..., Any]) -> Any:
         return function(net, x), jax.grad(lambda net, x: (weights * function(net, x)).sum(), (0, 1))(net, x)
 
     out, slopes = both(kernels(tiling))
@@ -110,7 +113,7 @@ def test_fleets_of_actors_use_them_where_they_are_chosen(number: int, monkeypatc
     fleet = jax.vmap(lambda key: Perceptron.init(key, (17, 64, 64, number)))(keys)
     x = jax.random.normal(jax.random.key(1), (2, ROWS, 17))
 
-    def slopes():
+    def slopes() -> Any:
         return jax.vmap(jax.grad(lambda net, x: (deterministic(net, x) ** 2).sum()))(fleet, x)
 
     with arithmetic(Arithmetic("bfloat16", actors=(Fused(2, tiling=TILINGS[0]),))):
@@ -126,7 +129,7 @@ def test_they_are_accepted_for_a_gpu(runs: int) -> None:
     """As far as that goes without one: Pallas translates them for Triton."""
     net, x = network(256), jnp.ones((256, INPUTS))
 
-    def everything(net, x):
+    def everything(net: Any, x: jax.Array) -> Any:
         function = kernels(Fused(runs).tiling_for(MEMBERS, 256, INPUTS))
         by_parameters = jax.grad(lambda net: function(net, x).sum())(net)
         return by_parameters, jax.grad(lambda x: function(net, x).min(axis=0).sum())(x), function(net, x)
@@ -172,7 +175,7 @@ def test_small_fleets_are_cut_into_more_programs() -> None:
         *((99, 23, 64, 5), (99, 47, 64, 5), (99, 119, None, None)),
     ],
 )
-def test_smaller_devices_have_smaller_programs_or_none(memory, inputs, units, groups) -> None:
+def test_smaller_devices_have_smaller_programs_or_none(memory: Any, inputs: Any, units: Any, groups: Any) -> None:
     rows = 260  # five tiles
     tiling = Fused(75, memory).tiling_for(MEMBERS, rows, inputs)
     assert (tiling and tiling.units) == units

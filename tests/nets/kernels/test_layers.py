@@ -1,5 +1,8 @@
 """The kernels of one layer against the plain network, in Pallas's interpreter."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -19,7 +22,7 @@ def network(*hidden: int, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, *hidden, 1), members=MEMBERS)
 
 
-def kernels(form: LayerByLayer):
+def kernels(form: LayerByLayer) -> Callable[..., Any]:
     return lambda net, x: form.scalars(net.weights, net.biases, x)
 
 
@@ -38,7 +41,7 @@ CASES = [  # form, hidden widths, inputs, rows
 
 @pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
 def test_in_float32_the_kernels_are_the_network(
-    form, hidden: tuple[int, ...], inputs, rows, monkeypatch: pytest.MonkeyPatch
+    form: Any, hidden: tuple[int, ...], inputs: Any, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layers, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
@@ -64,7 +67,7 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     x = jax.random.normal(jax.random.key(1), (2, ROWS, INPUTS))
 
-    def slopes(function):
+    def slopes(function: Callable[..., Any]) -> tuple[Perceptron, jax.Array]:
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
     assert distance(slopes(kernels(SMALL)), slopes(plain)) < 1e-5
@@ -111,7 +114,7 @@ def test_slopes_by_states_and_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     net, s = network(64, 64), jax.random.normal(jax.random.key(1), (ROWS, 17))
     a = jax.random.uniform(jax.random.key(2), (2, ROWS, 6), minval=-1, maxval=1)
 
-    def slopes():
+    def slopes() -> tuple[Perceptron, jax.Array, jax.Array]:
         return jax.grad(lambda net, s, a: (values_of_many(net, s, a) ** 2).sum(), argnums=(0, 1, 2))(net, s, a)
 
     with arithmetic(Arithmetic("bfloat16", (SMALL,))):
@@ -130,7 +133,7 @@ def test_slopes_by_states_and_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.parametrize(("members", "rows", "inputs"), [(2, 7_936, 23), (10, 256, 119), (3, 100, 14)])
-def test_they_can_be_lowered_for_gpus(form, members: int, rows: int, inputs: int) -> None:
+def test_they_can_be_lowered_for_gpus(form: Any, members: int, rows: int, inputs: int) -> None:
     """As far as a machine without one can tell."""
     lowered = lowered_for_gpus(kernels(form), members, rows, inputs)
     # A narrow input: two forward, one back, two gradients of weights, by the first weight and by the input. A wide one:

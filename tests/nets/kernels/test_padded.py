@@ -1,6 +1,8 @@
 """Critics in the form for processors that multiply bfloat16, against the plain network."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +28,7 @@ def chosen(form: Padded) -> Arithmetic:
     return Arithmetic("bfloat16", (form,), (form,), emulated=True)
 
 
-def widened(net: Perceptron, x, layout=AMX.few):
+def widened(net: Perceptron, x: jax.Array, layout: Layout = AMX.few) -> jax.Array:
     return Padded(layout, layout).scalars(net.weights, net.biases, x)
 
 
@@ -74,7 +76,7 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     x = jax.random.normal(jax.random.key(1), (2, 20, 5))
 
-    def slopes(function):
+    def slopes(function: Callable[..., Any]) -> tuple[Perceptron, jax.Array]:
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
     assert distance(slopes(widened), slopes(plain)) < 1e-5
@@ -85,7 +87,7 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_actors(layout: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     actor, x = Perceptron.init(jax.random.key(0), (17, 64, 64, number)), jax.random.normal(jax.random.key(1), (50, 17))
 
-    def both():
+    def both() -> Any:
         slopes = jax.grad(lambda net, x: (deterministic(net, x) ** 3).sum(), argnums=(0, 1))
         return deterministic(actor, x), slopes(actor, x)
 

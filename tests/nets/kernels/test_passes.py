@@ -1,6 +1,7 @@
 """The kernels of many passes with dropout against plain NumPy with the same masks, in Pallas's interpreter."""
 
 from operator import itemgetter
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -31,18 +32,20 @@ def critics(width: int, seed: int = 0) -> Perceptron:
     return Perceptron.init(jax.random.key(seed), (5, width, width, 1), members=MEMBERS)
 
 
-def hidden_layer(rows: int, width: int, seed: int = 1):
+def hidden_layer(rows: int, width: int, seed: int = 1) -> jax.Array:
     return jax.nn.relu(jax.random.normal(jax.random.key(seed), (MEMBERS, rows, width)))
 
 
-def found(net, hidden, key, rate, passes, form=FORM):
+def found(
+    net: Perceptron, hidden: jax.Array, key: jax.Array, rate: float | jax.Array, passes: int, form: DropoutPasses = FORM
+) -> tuple[jax.Array, jax.Array]:
     return form.statistics(net.weights, net.biases, hidden, key, rate, passes)
 
 
 # -- transcribed from the papers, in float64 and unbounded integers ---------------------------------------------------
 
 
-def philox(key, first, second, rounds: int = 10):
+def philox(key: jax.Array, first: np.ndarray, second: np.ndarray, rounds: int = 10) -> tuple[np.ndarray, np.ndarray]:
     first, second = np.asarray(first, np.uint64), np.asarray(second, np.uint64)
     for _ in range(rounds):
         product = first * np.uint64(0xD256D193)
@@ -51,7 +54,7 @@ def philox(key, first, second, rounds: int = 10):
     return first, second
 
 
-def masks(key, rate, members, rows, width, passes):
+def masks(key: jax.Array, rate: float, members: int, rows: int, width: int, passes: int) -> np.ndarray:
     """[pass, layer, member, row, unit]: True where a unit is kept."""
     low, high = (int(word) for word in jax.random.key_data(key))
     quarter = width // 4
@@ -67,7 +70,9 @@ def masks(key, rate, members, rows, width, passes):
     return kept
 
 
-def expected(net, hidden, kept, rate):
+def expected(
+    net: Perceptron, hidden: jax.Array, kept: np.ndarray, rate: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, variance and the mean's slope by the hidden layer."""
     (w2, b2), (w3, b3) = ((np.float64(w), np.float64(b)) for w, b in zip(net.weights[1:], net.biases[1:], strict=True))
     hidden, q, slopes = np.float64(hidden), [], []
@@ -101,7 +106,7 @@ def test_units_are_dropped_at_the_rate_and_independently(rate: float) -> None:
     shape = (2, 96, 128, 20)  # members, rows, width, passes
     one, other = (masks(jax.random.key(seed), rate, *shape) for seed in (0, 1))
 
-    def correlation(a, b):
+    def correlation(a: Any, b: Any) -> Any:
         return np.mean((a - (1 - rate)) * (b - (1 - rate))) / (rate * (1 - rate)) * np.sqrt(a.size)
 
     assert abs(one.mean() - (1 - rate)) < 4 * np.sqrt(rate * (1 - rate) / one.size)
@@ -131,12 +136,12 @@ def test_in_float32_the_kernels_are_the_passes(width: int, rows: int, passes: in
     given_slope = jax.random.normal(jax.random.key(4), mean.shape)
 
     @jax.jit
-    def all_of_it(hidden, rate):
+    def all_of_it(hidden: Any, rate: float) -> Any:
         differentiated, _ = jax.vjp(lambda hidden: found(net, hidden, key, rate, passes), hidden)
         return found(net, hidden, key, rate, passes), differentiated
 
     @jax.jit
-    def slope_of_it(hidden, rate):
+    def slope_of_it(hidden: Any, rate: float) -> Any:
         return jax.grad(lambda hidden: (given_slope * found(net, hidden, key, rate, passes)[0]).sum())(hidden)
 
     for one, other in all_of_it(hidden, jnp.float32(rate)):  # with and without a gradient
@@ -183,7 +188,9 @@ def test_a_fleet_draws_what_each_run_draws_alone() -> None:
     hidden = jnp.stack([hidden_layer(70, 64, seed) for seed in range(3)])
     keys, rates = jax.random.split(jax.random.key(9), 3), jnp.asarray([0.1, 0.2, 0.3])
 
-    def run(net, hidden, key, rate):
+    def run(
+        net: Perceptron, hidden: jax.Array, key: jax.Array, rate: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
         slope = jax.grad(lambda hidden: found(net, hidden, key, rate, 5)[0].sum())(hidden)
         return *found(net, hidden, key, rate, 5), slope
 
@@ -244,8 +251,8 @@ def test_gradients_that_they_do_not_have_are_refused() -> None:
     assert (stopped == 0).all()
 
 
-def on_a_gpu(form: DropoutPasses, rows: int, width: int):
-    def both(net, hidden, words, rate):
+def on_a_gpu(form: DropoutPasses, rows: int, width: int) -> Any:
+    def both(net: Any, hidden: Any, words: Any, rate: float) -> Any:
         key = jax.random.wrap_key_data(words)
         return (
             found(net, hidden, key, rate, 100, form),
@@ -271,8 +278,8 @@ def test_they_can_be_lowered_for_gpus(rows: int, width: int) -> None:
 def test_on_a_gpu_they_compute_what_the_interpreter_does(width: int) -> None:
     net, hidden, key = critics(width), hidden_layer(300, width), jax.random.key(3)
 
-    def both(form):
-        def mean(hidden):
+    def both(form: Any) -> Any:
+        def mean(hidden: Any) -> Any:
             return found(net, hidden, key, 0.1, 21, form)[0]
 
         return *found(net, hidden, key, 0.1, 21, form), jax.grad(lambda hidden: mean(hidden).sum())(hidden)

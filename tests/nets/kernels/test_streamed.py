@@ -1,5 +1,8 @@
 """The kernels that hold a whole weight against the plain network, in Pallas's interpreter."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -19,7 +22,7 @@ def network(*hidden: int, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, *hidden, 1), members=MEMBERS)
 
 
-def kernels(form: Streamed):
+def kernels(form: Streamed) -> Callable[..., Any]:
     return lambda net, x: form.scalars(net.weights, net.biases, x)
 
 
@@ -41,7 +44,7 @@ CASES = [  # form, hidden widths, inputs, rows
 
 @pytest.mark.parametrize(("form", "hidden", "inputs", "rows"), CASES)
 def test_in_float32_the_kernels_are_the_network(
-    form, hidden: tuple[int, ...], inputs, rows, monkeypatch: pytest.MonkeyPatch
+    form: Any, hidden: tuple[int, ...], inputs: Any, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streamed, "DTYPE", jnp.float32)  # the same kernels without rounding: their algebra
     net, x = network(*hidden, inputs=inputs), jax.random.normal(jax.random.key(1), (rows, inputs))
@@ -68,7 +71,7 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     x = jax.random.normal(jax.random.key(1), (2, 200, INPUTS))
 
-    def slopes(function):
+    def slopes(function: Callable[..., Any]) -> tuple[Perceptron, jax.Array]:
         return jax.vmap(jax.grad(lambda net, x: (function(net, x) ** 2).sum(), argnums=(0, 1)))(nets, x)
 
     assert distance(slopes(kernels(Streamed(runs=2, interpret=True))), slopes(plain)) < 1e-5
@@ -96,7 +99,7 @@ def test_critics_use_them_where_they_are_chosen(monkeypatch: pytest.MonkeyPatch)
     net, s = network(64, 64, 64), jax.random.normal(jax.random.key(1), (ROWS, 17))
     a = jax.random.uniform(jax.random.key(2), (2, ROWS, 6), minval=-1, maxval=1)
 
-    def slopes():
+    def slopes() -> tuple[Perceptron, jax.Array, jax.Array]:
         return jax.grad(lambda net, s, a: (values_of_many(net, s, a) ** 2).sum(), argnums=(0, 1, 2))(net, s, a)
 
     with arithmetic(Arithmetic("bfloat16", (MANY_RUNS,))):

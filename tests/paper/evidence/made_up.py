@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +14,17 @@ MILLION = 1_000_000
 
 
 def runs(
-    algorithm,
-    dataset,
-    scores,
-    steps=MILLION,
+    algorithm: str,
+    dataset: str,
+    scores: list[Any],
+    steps: int = MILLION,
     *,
     folder: str = "kept",
     status: str = "finished",
-    request=None,
+    request: dict[str, Any] | None = None,
     first: int = 0,
-    **config,
-):
+    **config: Any,
+) -> list[RunResult]:
     """A run for each score, by seeds from the first on."""
     return [
         RunResult(
@@ -36,14 +37,21 @@ def runs(
     ]  # fmt: skip
 
 
-def curve_of(algorithm, dataset, scores, steps=MILLION, *, seed: int = 0, **options):
+def curve_of(
+    algorithm: str, dataset: str, scores: list[Any], steps: int = MILLION, *, seed: int = 0, **options: Any
+) -> RunResult:
     """A run with so many evaluations, evenly spaced, up to its end."""
     (run,) = runs(algorithm, dataset, [0], steps, first=seed, **options)
     places = np.arange(1, len(scores) + 1) * (steps // len(scores))
     return dataclasses.replace(run, curves={"evaluation/score": Curve(places, np.array(scores, float))})
 
 
-def complete(shift=None, methods=METHODS, datasets=None, steps=MILLION):
+def complete(
+    shift: dict[str, float] | None = None,
+    methods: list[str] | tuple[str, ...] = METHODS,
+    datasets: list[str] | None = None,
+    steps: int = MILLION,
+) -> list[RunResult]:
     """The paper's own means as if they were measured here, close together; `shift` moves some."""
     made = []
     for algorithm in methods:

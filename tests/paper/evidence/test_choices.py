@@ -12,20 +12,21 @@ from score_rl.paper.evidence.method_claims import all_aggregates, first_overall,
 from score_rl.paper.evidence.records import Choice, Evidence
 from score_rl.paper.experiments.choice import BETAS, DECAYS
 from score_rl.report.published import paper_datasets
+from score_rl.report.results import RunResult
 from tests.paper.evidence.made_up import complete, runs
 
 CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def stored():
+def stored() -> Evidence:
     return reading.read(CHECKOUT)
 
 
 # -- settings chosen for each data set -------------------------------------------------------------------------------
 
 
-def stored_grid(scores):
+def stored_grid(scores: dict[tuple[str, float, float], float]) -> list[RunResult]:
     """The runs of a grid: every setting has the score given for it, or 1."""
     return [
         run
@@ -87,7 +88,7 @@ def test_chosen_settings_stand_beside_the_common_one_and_decide_nothing(tmp_path
     assert "chosen" not in tables.aggregate(stored, tmp_path)
 
 
-def chosen(stored, dataset, more):
+def chosen(stored: Evidence, dataset: str, more: float) -> list[Choice]:
     """A grid that chose for a data set, and reported so much more than the common setting has."""
     common = stored.results["score", dataset]
     better = dataclasses.replace(
@@ -107,7 +108,7 @@ def test_a_shorter_report_of_a_choice_is_in_no_mean() -> None:
     assert stored.with_choices() == {}
 
 
-def test_a_grid_of_any_size_is_drawn(stored) -> None:
+def test_a_grid_of_any_size_is_drawn(stored: Evidence) -> None:
     for number in (1, 4, 5):
         figure = figures.grid_figure([stored.choices[0]] * number)
         shown = [axis for axis in figure.axes if axis.get_visible()]

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ from score_rl.paper.evidence.sweep_claims import SCORE, TARGET, alike, beta, cri
 from score_rl.paper.evidence.verdicts import FAILS, HOLDS, OPEN, PART
 from score_rl.paper.experiments.protocols import METHODS
 from score_rl.report.published import paper_datasets, paper_table
-from score_rl.report.results import Curve
+from score_rl.report.results import Curve, RunResult
 from tests.paper.evidence.made_up import MILLION, complete, curve_of
 
 
-def overall(**options):
+def overall(**options: Any) -> str:
     return first_overall(reading.collect(complete(**options))).word
 
 
@@ -42,7 +43,7 @@ def test_first_overall() -> None:
 
 @pytest.mark.usefixtures("hastily")
 def test_strongest_on_low_and_medium_quality() -> None:
-    def word(runs):
+    def word(runs: list[RunResult]) -> str:
         return low_and_medium(reading.collect(runs)).word
 
     low = [dataset for dataset in paper_datasets() if not dataset.endswith("expert")]
@@ -60,7 +61,7 @@ def test_strongest_on_low_and_medium_quality() -> None:
 
 @pytest.mark.usefixtures("hastily")
 def test_best_in_all_aggregates() -> None:
-    def word(runs):
+    def word(runs: list[RunResult]) -> str:
         return all_aggregates(reading.collect(runs)).word
 
     two = ("score", "td3-bc")
@@ -75,7 +76,7 @@ def test_best_in_all_aggregates() -> None:
     assert word(equal + same) == PART, "better in value, within the intervals"
 
 
-def sweep(name, values):
+def sweep(name: str, values: dict[str, dict[str, tuple[int, int, int]]]) -> Evidence:
     """{data set: {variant: (score, half its interval, Q target)}} as an experiment stores it."""
     groups = [
         {"dataset": dataset, "variant": variant, "seeds": 5, "asked": 5, "largest": {},
@@ -88,7 +89,7 @@ def sweep(name, values):
 
 
 @pytest.mark.parametrize(("fast", "half", "word"), [(50, 5, HOLDS), (75, 9, PART), (85, 1, FAILS)])
-def test_late_collapse(fast: int, half: int, word) -> None:
+def test_late_collapse(fast: int, half: int, word: Any) -> None:
     narrow = {"γ_bc = 0.96": (fast, half, 0), "γ_bc = 0.98": (80, 2, 0)}
     broad = {"γ_bc = 0.96": (90, 1, 0), "γ_bc = 0.98": (80, 2, 0)}
     verdict = decay(sweep("sweep-decay", {"replica:hopper-medium": narrow, "replica:hopper-medium-replay": broad}))
@@ -97,14 +98,14 @@ def test_late_collapse(fast: int, half: int, word) -> None:
     assert "medium-replay" not in verdict.because
 
 
-def ended(dataset, beta, decay, best, last):
+def ended(dataset: str, beta: float, decay: float, best: int, last: int) -> Ending:
     return Ending(dataset, beta, decay, best, last, Path("curves.csv"))
 
 
 def test_late_collapse_in_the_papers_length() -> None:
     """A fall below half of the best is a collapse; a fall of the usual setting as well is no sign of γ_bc."""
 
-    def word(*endings, **sweeps):
+    def word(*endings: Ending, **sweeps: Any) -> str:
         stored = sweep("sweep-decay", {"replica:hopper-medium": sweeps["swept"]}) if sweeps else Evidence({})
         return decay(dataclasses.replace(stored, endings=endings)).word
 
@@ -124,7 +125,7 @@ def test_late_collapse_in_the_papers_length() -> None:
 
 
 def test_endings_are_those_of_whole_trainings_of_score_alone() -> None:
-    def trained(scores, algorithm: str = "score", steps=MILLION, **config):
+    def trained(scores: list[int], algorithm: str = "score", steps: int = MILLION, **config: Any) -> RunResult:
         return curve_of(algorithm, "replica:hopper-expert", scores, steps, **config)
 
     falling = [100, 90, 10, 10, 10, 10, 10]
@@ -146,19 +147,19 @@ def test_endings_are_those_of_whole_trainings_of_score_alone() -> None:
     ("three", "nine", "word"),
     [((60, 9), (81, 1), HOLDS), ((60, 0.5), (99, 1), FAILS), ((60, 0.5), (81, 1), PART)],
 )
-def test_numbers_of_critics(three: tuple[float, ...], nine: tuple[int, int], word) -> None:
+def test_numbers_of_critics(three: tuple[float, ...], nine: tuple[int, int], word: Any) -> None:
     values = {"M = 3": (*three, 0), "M = 5": (80, 2, 0), "M = 7": (80, 2, 0), "M = 9": (*nine, 0)}
     assert critics(sweep("sweep-critics", {"replica:hopper-medium": values})).word == word
 
 
 @pytest.mark.parametrize(("score", "target", "word"), [(10, -1e4, HOLDS), (10, 30, FAILS), (79, -1e4, FAILS)])
-def test_over_pessimism(score: int, target: float, word) -> None:
+def test_over_pessimism(score: int, target: float, word: Any) -> None:
     values = {"β = 0.2": (80, 2, 36), "β = 2.0": (score, 1, target)}
     assert beta(sweep("sweep-beta", {"replica:hopper-medium": values})).word == word
 
 
 @pytest.mark.parametrize(("half", "word"), [(2, FAILS), (20, HOLDS)])
-def test_small_penalties_alike(half: int, word) -> None:
+def test_small_penalties_alike(half: int, word: Any) -> None:
     values = {"β = 0.1": (50, half, 0), "β = 0.2": (60, half, 0), "β = 0.5": (70, half, 0), "β = 2.0": (1, 1, 0)}
     stored = sweep("sweep-beta", {"replica:hopper-medium": values})
     assert alike(stored).word == word
@@ -172,7 +173,7 @@ def test_what_is_not_stored_is_open() -> None:
     assert decay(sweep("sweep-decay", {"replica:hopper-medium": {"γ_bc = 0.98": (1, 1, 1)}})).word == OPEN
 
 
-def timed(score, pbrl, platform):
+def timed(score: int, pbrl: int, platform: str) -> dict[str, dict[str, dict[str, Any]]]:
     stamp = {"device": {"platform": platform, "kind": "A GPU"}, "cores": 2}
     rates = {"score": score, "pbrl-prior": pbrl}
     return {
@@ -190,7 +191,7 @@ def timed(score, pbrl, platform):
         ([{"methods": {}}, {}], OPEN),
     ],
 )
-def test_speed(files, word) -> None:
+def test_speed(files: Any, word: Any) -> None:
     stored = Evidence({}, speeds={Path(f"{place}.json"): file for place, file in enumerate(files)})
     assert speed(stored).word == word
 

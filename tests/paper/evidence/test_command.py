@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from score_rl.cli import main
 from score_rl.errors import InputError
 from score_rl.paper.evidence import __main__ as command
 from score_rl.paper.evidence import cells, companies, figures, reading, tables
+from score_rl.paper.evidence.records import Evidence
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import aggregates
 from tests.paper.evidence.made_up import complete, runs
@@ -20,7 +22,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
-def stored():
+def stored() -> Evidence:
     return reading.read(CHECKOUT)
 
 
@@ -28,7 +30,7 @@ def stored():
 
 
 @pytest.mark.parametrize("document", command.DOCUMENTS)
-def test_documents_show_what_is_stored(document, stored) -> None:
+def test_documents_show_what_is_stored(document: str, stored: Any) -> None:
     path = CHECKOUT / document
     text = path.read_text()
     assert "<!-- evidence:" in text
@@ -40,7 +42,7 @@ def test_every_table_stands_in_a_document() -> None:
     assert all(f"<!-- evidence:{name} -->" in text for name in tables.TABLES)
 
 
-def test_figures_are_drawn_from_what_is_stored(stored) -> None:
+def test_figures_are_drawn_from_what_is_stored(stored: Evidence) -> None:
     found = sorted((CHECKOUT / tables.FIGURES).glob("*.svg"))
     assert "score.svg" in [path.name for path in found]
     for path in found:
@@ -78,7 +80,7 @@ def test_the_command_writes_and_checks(
         command.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", made_up, tmp_path)
 
 
-def test_figures_are_the_same_bytes_again(tmp_path: Path, stored) -> None:
+def test_figures_are_the_same_bytes_again(tmp_path: Path, stored: Evidence) -> None:
     for folder in ("a", "b"):
         figures.draw(stored, tmp_path / folder)
     assert (tmp_path / "a" / "score.svg").read_bytes() == (tmp_path / "b" / "score.svg").read_bytes()
@@ -102,7 +104,7 @@ def test_tables_work_with_nothing_and_with_everything(tmp_path: Path) -> None:
 
 
 def test_the_main_table_from_stored_has_the_same_numbers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stored
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stored: Evidence
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(CHECKOUT)

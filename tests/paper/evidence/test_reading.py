@@ -5,12 +5,13 @@ from pathlib import Path
 
 from score_rl.paper.evidence import cells, reading, tables
 from score_rl.paper.experiments.protocols import Protocol, closest, labelled, protocol_of
+from score_rl.report.results import Group, RunResult
 from tests.paper.evidence.made_up import MILLION, runs
 
 # -- protocols -------------------------------------------------------------------------------------------------------
 
 
-def pick(*groups):
+def pick(*groups: list[RunResult]) -> Group:
     (found,) = closest([run for group in groups for run in group])
     return found
 
@@ -111,7 +112,7 @@ def test_intervals_overlap_or_not() -> None:
     assert agree([102.2, 103.6, 105.0, 106.4, 107.8]) == "yes, but p = 0.02", "they overlap, and Welch tells them apart"
 
 
-def agree(scores):
+def agree(scores: list[float]) -> str:
     return cells.overlaps(
         reading.collect(runs("score", "replica:hopper-medium", scores)).results["score", "hopper-medium"]
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from score_rl.report.published import paper_datasets
 WANTED = wanted.read_wanted(Path(__file__).parents[3] / wanted.WANTED)
 
 
-def everything():
+def everything() -> dict[tuple[str, str], Result]:
     """All scores that are wanted, in full."""
     return {
         (each.algorithm, each.dataset): Result(
@@ -77,7 +78,7 @@ def test_a_table_of_what_does_not_exist_is_refused(tmp_path: Path, line: str, me
 
 
 def test_times_come_from_gpus_that_have_timed_the_method() -> None:
-    def timed(platform, **rates):
+    def timed(platform: str, **rates: Any) -> dict[str, dict[str, dict[str, Any]]]:
         device = {"platform": platform, "kind": f"a {platform}"}
         return {"methods": {"cql": {"rates": {n: {"run_steps_per_second": r} for n, r in rates.items()},
                                     "provenance": {"device": device}}}}  # fmt: skip

@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,15 @@ DATA = "replica:hopper-expert"
 LATE = [0.0] * 15 + [1.0] * 5
 
 
-def done(label, scores, *, seed: int = 5, dataset=DATA, status: str = "finished", metric: str = "evaluation/score"):
+def done(
+    label: str,
+    scores: list[float] | np.ndarray,
+    *,
+    seed: int = 5,
+    dataset: str = DATA,
+    status: str = "finished",
+    metric: str = "evaluation/score",
+) -> Done:
     steps = np.arange(1, len(scores) + 1) * 50_000
     config = next((setting._asdict() for setting in GRID if str(setting) == label), {})
     return Done(
@@ -35,7 +44,7 @@ def done(label, scores, *, seed: int = 5, dataset=DATA, status: str = "finished"
 BEST = Setting(0.5, 0.96)
 
 
-def whole(best=BEST, height: float = 90.0, **options):
+def whole(best: Setting = BEST, height: float = 90.0, **options: Any) -> list[Done]:
     """A grid in which all settings end at 10, but for one."""
     return [
         done(str(setting), np.array(LATE) * (height if setting == best else 10), seed=seed, **options)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from score_rl.paper.experiments import comparison
-from score_rl.paper.experiments.plan import Request
+from score_rl.paper.experiments.plan import Presentation, Request
 from score_rl.paper.experiments.protocols import chosen
 from score_rl.paper.experiments.scales import SCALES
 from score_rl.report.results import Curve, RunResult
@@ -16,7 +16,14 @@ from score_rl.report.results import Curve, RunResult
 MILLION = 1_000_000
 
 
-def runs(dataset, scores, steps=MILLION, by: tuple[Any, ...] = (), algorithm: str = "score", **config):
+def runs(
+    dataset: str,
+    scores: list[int],
+    steps: int = MILLION,
+    by: tuple[Any, ...] = (),
+    algorithm: str = "score",
+    **config: Any,
+) -> list[RunResult]:
     request = {"eval_episodes": 10, "settings": {name: [value] for name, value in config.items()}}
     if by:
         request["chosen_by_seeds"] = list(by)
@@ -35,7 +42,7 @@ COMMON = runs("hopper-medium", [98, 99, 100, 101, 102]) + runs("hopper-expert", 
 BETTER = runs("hopper-expert", [103, 103, 104, 105, 105], by=(5, 6), beta=0.5, bc_decay=0.96)
 
 
-def shown(results):
+def shown(results: list[RunResult]) -> Presentation:
     return comparison.main_table(Request(scale=SCALES["paper"], out=Path("out")), comparison.stored(results))
 
 

@@ -36,7 +36,7 @@ def test_the_map_is_drawn_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("method", PRINTED)
-def test_parameters_are_the_papers(method) -> None:
+def test_parameters_are_the_papers(method: str) -> None:
     algorithm = get_algorithm(method)
     state = jax.eval_shape(lambda: algorithm.init(algorithm.Config(), Shapes(17, 6), jax.random.key(0)))
     assert parameters(state) / 1e6 == pytest.approx(PRINTED[method][0] / 1e6, abs=0.005)

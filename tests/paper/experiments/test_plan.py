@@ -2,13 +2,14 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
-from score_rl.paper.experiments.plan import Request, Variant, matching, product
+from score_rl.paper.experiments.plan import Request, Variant, Wanted, matching, product
 from score_rl.paper.experiments.pool import blocks
 from score_rl.paper.experiments.registry import EXPERIMENTS, get_experiment
 from score_rl.paper.experiments.scales import SCALES, get_scale, scheduled
@@ -22,7 +23,7 @@ NAMES = (
 )  # fmt: skip
 
 
-def unique(*names, request=DAY):
+def unique(*names: str, request: Request = DAY) -> list[Wanted]:
     runs = [asked.run for name in names for asked in get_experiment(name).plan(request)]
     return list({run.key(): run for run in runs}.values())
 
@@ -36,7 +37,7 @@ def test_every_table_and_figure_has_its_name() -> None:
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "false-correlation"])
-def test_every_run_can_be_trained(name, scale) -> None:
+def test_every_run_can_be_trained(name: str, scale: Any) -> None:
     """Settings are accepted, windows fit, and the annealing is as long as the run."""
     request = Request(SCALES[scale])
     for asked in get_experiment(name).plan(request):
@@ -130,7 +131,7 @@ def test_a_picture_says_what_was_really_run() -> None:
 
 
 def test_stored_runs_find_their_line() -> None:
-    def result(**settings):
+    def result(**settings: Any) -> RunResult:
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
         return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", 1, 1, {})
 
@@ -154,7 +155,7 @@ def test_a_product_is_a_product() -> None:
 
 
 def test_of_several_lengths_the_fullest_is_shown() -> None:
-    def result(steps, **settings):
+    def result(steps: int, **settings: Any) -> RunResult:
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
         return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", steps, steps, {})
 

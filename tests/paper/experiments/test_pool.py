@@ -2,28 +2,30 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from score_rl.paper.experiments import pool
-from score_rl.paper.experiments.plan import Request, Variant, product
+from score_rl.paper.experiments.plan import Request, Variant, Wanted, product
 from score_rl.paper.experiments.scales import SCALES
+from score_rl.run.experiment import Experiment
 from score_rl.run.launch import resume
 from score_rl.store.folder import Folder
 
 
-def wanted(*variants, seeds: tuple[int, ...] = (0,)):
+def wanted(*variants: Variant, seeds: tuple[int, ...] = (0,)) -> list[Wanted]:
     request = Request(SCALES["smoke"], seeds=seeds)
     return [asked.run for asked in product(request, variants, ["replica:hopper-medium"])]
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch):
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """How many runs each call of training had."""
     calls = []
     train = pool.train
 
-    def counted(*arguments, **options):
+    def counted(*arguments: list[str], **options: Any) -> Experiment:
         calls.append(len(options["variants"]) * len(options["seeds"]))
         return train(*arguments, **options)
 
@@ -31,7 +33,7 @@ def trained(monkeypatch: pytest.MonkeyPatch):
     return calls
 
 
-def test_shared_runs_are_trained_once(tmp_path: Path, trained) -> None:
+def test_shared_runs_are_trained_once(tmp_path: Path, trained: list[Any]) -> None:
     said = []
     first = wanted(Variant("a"), Variant("b", {"beta": 0.0}))
     pool.ready(tmp_path, first, quiet=True, say=said.append)
@@ -46,7 +48,9 @@ def test_shared_runs_are_trained_once(tmp_path: Path, trained) -> None:
     assert trained == [2, 1]
 
 
-def test_an_interrupted_fleet_is_gone_on_with(tmp_path: Path, trained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_fleet_is_gone_on_with(
+    tmp_path: Path, trained: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     runs = wanted(Variant("a"), seeds=(0, 1))
     stored = pool.ready(tmp_path, runs, quiet=True, say=print)
     folder = Folder.open(stored[runs[0].key()].folder)

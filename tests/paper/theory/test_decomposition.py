@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from score_rl.paper.theory.data import draw_counts, empirical_model
 from score_rl.paper.theory.decomposition import decompose, decompose_regularised
 from score_rl.paper.theory.examples import behaviour_policy, random_mdp
-from score_rl.paper.theory.mdp import greedy, optimal
+from score_rl.paper.theory.mdp import FiniteMDP, greedy, optimal
 from score_rl.paper.theory.pessimism import greedy_value_iteration, pessimistic_value_iteration
 from score_rl.paper.theory.regularised import regularised_optimum, regularised_value
 from score_rl.paper.theory.uncertainty import epistemic_error, event_holds, leave_one_out, uniform
@@ -15,7 +15,7 @@ from tests.paper.theory.instances import mdps, random_policy, random_q, seeds
 
 @settings(max_examples=100, deadline=None)
 @given(mdps(), seeds)
-def test_the_terms_sum_to_the_suboptimality_for_any_estimate(mdp, seed) -> None:
+def test_the_terms_sum_to_the_suboptimality_for_any_estimate(mdp: FiniteMDP, seed: int) -> None:
     q_hat, pi_hat, pi_star = random_q(mdp, seed), random_policy(mdp, seed + 1), optimal(mdp)[1]
     parts = decompose(mdp, q_hat, pi_hat, pi_star)
     assert abs(parts.total - parts.suboptimality) <= 1e-9 * max(1.0, mdp.v_max**2)
@@ -27,7 +27,7 @@ def test_the_terms_sum_to_the_suboptimality_for_any_estimate(mdp, seed) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(mdps(), st.integers(1, 300), seeds)
-def test_the_terms_sum_within_1e_9_for_value_iteration_on_data(mdp, size, seed) -> None:
+def test_the_terms_sum_within_1e_9_for_value_iteration_on_data(mdp: FiniteMDP, size: int, seed: int) -> None:
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     estimate = empirical_model(counts, mdp.R, mdp.gamma)
     pi_star = optimal(mdp)[1]
@@ -40,14 +40,14 @@ def test_the_terms_sum_within_1e_9_for_value_iteration_on_data(mdp, size, seed) 
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_the_optimisation_error_of_a_greedy_policy_is_never_positive(mdp, seed) -> None:
+def test_the_optimisation_error_of_a_greedy_policy_is_never_positive(mdp: FiniteMDP, seed: int) -> None:
     q_hat = random_q(mdp, seed)
     assert decompose(mdp, q_hat, greedy(q_hat), optimal(mdp)[1]).optimisation_error <= 1e-9 * mdp.v_max
 
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.integers(1, 2000), seeds)
-def test_pessimism_removes_false_correlation_on_the_event(mdp, size, seed) -> None:
+def test_pessimism_removes_false_correlation_on_the_event(mdp: FiniteMDP, size: int, seed: int) -> None:
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     estimate = empirical_model(counts, mdp.R, mdp.gamma)
     width = uniform(estimate.visits, mdp.gamma, 0.1)
@@ -68,7 +68,7 @@ def test_greedy_has_positive_false_correlation_on_average() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.floats(0.0, 2.0), seeds)
-def test_the_regularised_terms_sum_with_the_curvature(mdp, weight, seed) -> None:
+def test_the_regularised_terms_sum_with_the_curvature(mdp: FiniteMDP, weight: float, seed: int) -> None:
     pi_0 = 0.5 * random_policy(mdp, seed) + 0.5 / mdp.actions
     pi_k = 0.9 * random_policy(mdp, seed + 1) + 0.1 / mdp.actions
     comparator = 0.9 * random_policy(mdp, seed + 2) + 0.1 / mdp.actions
@@ -79,7 +79,7 @@ def test_the_regularised_terms_sum_with_the_curvature(mdp, weight, seed) -> None
 
 @settings(max_examples=40, deadline=None)
 @given(mdps(), st.floats(0.01, 3.0), seeds)
-def test_no_policy_beats_the_regularised_optimum(mdp, weight, seed) -> None:
+def test_no_policy_beats_the_regularised_optimum(mdp: FiniteMDP, weight: float, seed: int) -> None:
     pi_0 = 0.5 * random_policy(mdp, seed) + 0.5 / mdp.actions
     value, pi = regularised_optimum(mdp, pi_0, weight)
     np.testing.assert_allclose(regularised_value(mdp, pi, pi_0, weight), value, atol=1e-9)

@@ -34,11 +34,11 @@ def test_gradients_against_differences() -> None:
     problem = random_problem(np.random.default_rng(1))
     phi = problem.phi_k
 
-    def value(phi):
+    def value(phi: np.ndarray) -> float:
         pi = policy(problem, phi)
         return problem.states @ np.einsum("sa,am,sm->s", pi, problem.actions, problem.theta)
 
-    def score(phi):
+    def score(phi: np.ndarray) -> float:
         pi = policy(problem, phi)
         return value(phi) - problem.lambda_k * problem.states @ kl(pi, policy(problem, problem.phi_0))
 

@@ -6,6 +6,7 @@ from score_rl.paper.theory import precision
 from score_rl.paper.theory.data import draw_counts, draw_samples, transition_counts
 from score_rl.paper.theory.examples import behaviour_policy
 from score_rl.paper.theory.linear import (
+    LinearMDP,
     judge_linear_data_sets,
     linear_mdp,
     random_linear_mdp,
@@ -16,17 +17,17 @@ from score_rl.paper.theory.mdp import bellman_optimality, optimal
 
 
 @pytest.fixture(scope="module")
-def problem():
+def problem() -> LinearMDP:
     return random_linear_mdp(6, 3, 3, 0.8, np.random.default_rng(0))
 
 
-def test_the_bellman_operator_of_a_linear_mdp_is_linear_in_the_features(problem) -> None:
+def test_the_bellman_operator_of_a_linear_mdp_is_linear_in_the_features(problem: LinearMDP) -> None:
     q = np.random.default_rng(1).random(problem.mdp.R.shape)
     weights = problem.rewards + problem.mdp.gamma * problem.anchors @ q.max(-1)
     np.testing.assert_allclose(problem.features @ weights, bellman_optimality(problem.mdp, q), atol=1e-12)
 
 
-def test_ridge_regression_sample_by_sample(problem) -> None:
+def test_ridge_regression_sample_by_sample(problem: LinearMDP) -> None:
     """The counts' closed form against the textbook sum over samples, at the fixed point."""
     samples = draw_samples(problem.mdp, behaviour_policy(problem.mdp, 0.2), 400, np.random.default_rng(2))
     counts = transition_counts(samples, problem.mdp)
@@ -40,13 +41,13 @@ def test_ridge_regression_sample_by_sample(problem) -> None:
     assert fit.residual < 1e-10
 
 
-def test_much_data_and_no_penalty_give_the_optimum(problem) -> None:
+def test_much_data_and_no_penalty_give_the_optimum(problem: LinearMDP) -> None:
     counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), 10**9, 1, 0)[0]
     fit = ridge_value_iteration(problem, counts, 1.0, scale=0.0)
     np.testing.assert_allclose(fit.q, optimal(problem.mdp)[0], atol=2e-3)
 
 
-def test_the_event_and_what_follows(problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_event_and_what_follows(problem: LinearMDP, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), [200, 100_000], 20, 0)
     judged = judge_linear_data_sets(problem, counts, 0.1)
     assert judged.event.all()
@@ -67,7 +68,7 @@ def test_the_width_is_the_docstrings() -> None:
     assert ridge_width(n, d, gamma, xi, kappa) == pytest.approx(expected)
 
 
-def test_what_is_no_linear_mdp_is_refused(problem) -> None:
+def test_what_is_no_linear_mdp_is_refused(problem: LinearMDP) -> None:
     features, anchors, rewards, start = problem.features, problem.anchors, problem.rewards, problem.mdp.d0
     for call in (
         lambda: linear_mdp(features * 2, anchors, rewards, 0.8, start),

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,7 +31,7 @@ from tests.paper.theory.instances import mdps, random_policy, seeds
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_value_solves_its_bellman_equation(mdp, seed) -> None:
+def test_value_solves_its_bellman_equation(mdp: FiniteMDP, seed: int) -> None:
     pi = random_policy(mdp, seed)
     q = action_value(mdp, policy_value(mdp, pi))
     np.testing.assert_allclose(bellman_evaluation(mdp, q, pi), q, atol=1e-10)
@@ -39,7 +41,7 @@ def test_value_solves_its_bellman_equation(mdp, seed) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_occupancy_is_a_distribution_that_prices_rewards(mdp, seed) -> None:
+def test_occupancy_is_a_distribution_that_prices_rewards(mdp: FiniteMDP, seed: int) -> None:
     pi = random_policy(mdp, seed)
     d = occupancy(mdp, pi, mdp.d0)
     assert d.min() >= -1e-15
@@ -49,7 +51,7 @@ def test_occupancy_is_a_distribution_that_prices_rewards(mdp, seed) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), seeds)
-def test_the_optimum_is_a_fixed_point_no_policy_beats(mdp, seed) -> None:
+def test_the_optimum_is_a_fixed_point_no_policy_beats(mdp: FiniteMDP, seed: int) -> None:
     q, pi = optimal(mdp)
     np.testing.assert_allclose(bellman_optimality(mdp, q), q, atol=1e-9)
     np.testing.assert_allclose(policy_value(mdp, pi), q.max(-1), atol=1e-9)
@@ -58,7 +60,7 @@ def test_the_optimum_is_a_fixed_point_no_policy_beats(mdp, seed) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(mdps(), seeds)
-def test_penalised_and_clipped_fixed_point(mdp, seed) -> None:
+def test_penalised_and_clipped_fixed_point(mdp: FiniteMDP, seed: int) -> None:
     penalty = np.random.default_rng(seed).random(mdp.R.shape) * 2.0
     q = optimality_fixed_point(mdp, penalty, floor=0.0)
     np.testing.assert_allclose(q, np.maximum(bellman_optimality(mdp, q) - penalty, 0.0), atol=1e-9)
@@ -84,7 +86,7 @@ def test_the_avenue_is_best_and_never_favoured_by_ties() -> None:
 
 
 @pytest.mark.parametrize("mdp", [chain(), gridworld(), lucky_green_lights()], ids=lambda m: m.name)
-def test_behaviour_policies_have_full_support_and_are_worse(mdp) -> None:
+def test_behaviour_policies_have_full_support_and_are_worse(mdp: FiniteMDP) -> None:
     pi = behaviour_policy(mdp, 0.4)
     assert pi.min() > 0
     assert mdp.d0 @ policy_value(mdp, pi) < mdp.d0 @ optimal(mdp)[0].max(-1)
@@ -111,7 +113,7 @@ START = np.array([1.0, 0.0])
         ((P, R, 0.9, START * 0.5), "d_0"),
     ],
 )
-def test_bad_mdps_are_refused(arguments, words: str) -> None:
+def test_bad_mdps_are_refused(arguments: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         FiniteMDP(*arguments)
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from score_rl.errors import InputError
 from score_rl.paper.theory.data import draw_counts, empirical_model
 from score_rl.paper.theory.examples import behaviour_policy, random_mdp
-from score_rl.paper.theory.mdp import optimal, visitation
+from score_rl.paper.theory.mdp import FiniteMDP, optimal, visitation
 from score_rl.paper.theory.opo import (
     clipped_evaluation,
     improvement_along,
@@ -31,14 +32,14 @@ ALPHA = 0.5
 
 
 @pytest.fixture(scope="module")
-def problem():
+def problem() -> tuple[FiniteMDP, np.ndarray, np.ndarray]:
     mdp = random_mdp(5, 3, 0.9, np.random.default_rng(1), branching=3)
     return mdp, optimal(mdp)[1], behaviour_policy(mdp, 0.3)
 
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.floats(-0.4, 3.0), seeds)
-def test_the_closed_form_maximises_the_objective_also_for_negative_eta(mdp, eta_k, seed) -> None:
+def test_the_closed_form_maximises_the_objective_also_for_negative_eta(mdp: FiniteMDP, eta_k: float, seed: int) -> None:
     weight = 0.5
     pi_0, pi_k = (0.9 * random_policy(mdp, seed + i) + 0.1 / mdp.actions for i in range(2))
     q = random_q(mdp, seed)
@@ -53,7 +54,7 @@ def test_the_closed_form_maximises_the_objective_also_for_negative_eta(mdp, eta_
 
 @settings(max_examples=30, deadline=None)
 @given(mdps(), seeds)
-def test_theo_score_is_opo_without_the_proximal_term(mdp, seed) -> None:
+def test_theo_score_is_opo_without_the_proximal_term(mdp: FiniteMDP, seed: int) -> None:
     pi_0 = 0.9 * random_policy(mdp, seed) + 0.1 / mdp.actions
     q, log_k = random_q(mdp, seed), np.log(0.9 * random_policy(mdp, seed + 1) + 0.1 / mdp.actions)
     np.testing.assert_allclose(
@@ -61,7 +62,7 @@ def test_theo_score_is_opo_without_the_proximal_term(mdp, seed) -> None:
     )
 
 
-def test_the_log_ratio_has_its_closed_form(problem) -> None:
+def test_the_log_ratio_has_its_closed_form(problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> None:
     mdp, _, pi_0 = problem
     eta, steps = 1.7, 7
     trajectory = run_opo(mdp, pi_0, ALPHA, steps, eta)
@@ -74,7 +75,7 @@ def test_the_log_ratio_has_its_closed_form(problem) -> None:
         )
 
 
-def test_exact_critics_are_the_regularised_action_values(problem) -> None:
+def test_exact_critics_are_the_regularised_action_values(problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> None:
     mdp, _, pi_0 = problem
     trajectory = run_opo(mdp, pi_0, ALPHA, 5, 2.0)
     for q, pi, weight in zip(trajectory.q, trajectory.policies, trajectory.lambdas, strict=False):
@@ -84,7 +85,7 @@ def test_exact_critics_are_the_regularised_action_values(problem) -> None:
 
 
 @pytest.mark.parametrize(("schedule", "length"), [("stated", 200), ("inverse", 200), ("balanced", 200)])
-def test_policy_improvement_along_trajectories(problem, schedule: str, length: int) -> None:
+def test_policy_improvement_along_trajectories(problem: Any, schedule: str, length: int) -> None:
     mdp, pi_star, pi_0 = problem
     eta = total_weight(schedule, mdp, pi_star, pi_0, ALPHA, length)
     lemma = improvement_along(run_opo(mdp, pi_0, ALPHA, 50, eta), pi_star, ALPHA, mdp.gamma)
@@ -101,7 +102,9 @@ def test_the_printed_constant_is_large_enough_wherever_eta_k_is_not_negative() -
     assert ((1 + k * alpha**k) ** 2 / 8 <= (1 + alpha ** (k + 4.0) / (1 - alpha) ** 4) ** 2).all()
 
 
-def test_the_gap_is_under_the_bound_and_falls_like_one_over_root_k(problem) -> None:
+def test_the_gap_is_under_the_bound_and_falls_like_one_over_root_k(
+    problem: tuple[FiniteMDP, np.ndarray, np.ndarray],
+) -> None:
     mdp, pi_star, pi_0 = problem
     lengths = [16, 64, 256, 1024]
     etas = [total_weight("inverse", mdp, pi_star, pi_0, ALPHA, k) for k in lengths]
@@ -123,7 +126,7 @@ def test_the_gap_is_under_the_bound_and_falls_like_one_over_root_k(problem) -> N
 
 @settings(max_examples=30, deadline=None)
 @given(mdps(), seeds)
-def test_clipped_evaluation_is_a_fixed_point(mdp, seed) -> None:
+def test_clipped_evaluation_is_a_fixed_point(mdp: FiniteMDP, seed: int) -> None:
     rng = np.random.default_rng(seed)
     pi, penalty, bonus = random_policy(mdp, seed), 2 * rng.random(mdp.R.shape), -rng.random(mdp.states)
     q, value = clipped_evaluation(mdp, pi, penalty, bonus, -0.3)
@@ -131,7 +134,7 @@ def test_clipped_evaluation_is_a_fixed_point(mdp, seed) -> None:
     np.testing.assert_allclose(q, np.maximum(mdp.R - penalty + mdp.gamma * mdp.P @ value, -0.3), atol=1e-9)
 
 
-def test_pessimistic_opo_keeps_its_promises_on_data(problem) -> None:
+def test_pessimistic_opo_keeps_its_promises_on_data(problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> None:
     mdp, pi_star, pi_0 = problem
     steps, eta = 40, 2.0
     estimate = empirical_model(draw_counts(mdp, pi_0, 10**6, 1, 0)[0], mdp.R, mdp.gamma)
@@ -147,7 +150,7 @@ def test_pessimistic_opo_keeps_its_promises_on_data(problem) -> None:
     assert trajectory.average_gap <= rate_bound(mdp, pi_star, pi_0, ALPHA, steps, eta) + error
 
 
-def test_bad_arguments_are_refused(problem) -> None:
+def test_bad_arguments_are_refused(problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> None:
     mdp, pi_star, pi_0 = problem
     for call in (
         lambda: run_opo(mdp, pi_0, 1.0, 5, 1.0),

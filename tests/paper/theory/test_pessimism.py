@@ -15,7 +15,7 @@ from score_rl.paper.theory.data import (
     transition_counts,
 )
 from score_rl.paper.theory.examples import behaviour_policy, cautious_driver, chain, lucky_green_lights
-from score_rl.paper.theory.mdp import bellman_optimality, optimal
+from score_rl.paper.theory.mdp import FiniteMDP, bellman_optimality, optimal
 from score_rl.paper.theory.pessimism import (
     greedy_value_iteration,
     judge_data_set,
@@ -52,7 +52,7 @@ def test_the_empirical_model_averages_and_is_silent_about_the_unseen() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.integers(1, 500), seeds)
-def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp, size, seed) -> None:
+def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp: FiniteMDP, size: int, seed: int) -> None:
     estimate = empirical_model(draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0], mdp.R, mdp.gamma)
     width = leave_one_out(estimate.visits, mdp.gamma, 0.2)
     q_greedy, _ = greedy_value_iteration(estimate)
@@ -66,7 +66,7 @@ def test_fixed_points_of_the_empirical_and_the_pessimistic_operator(mdp, size, s
 
 @settings(max_examples=60, deadline=None)
 @given(mdps(), st.integers(1, 3000), st.floats(0.01, 1.0), seeds)
-def test_what_follows_from_the_event(mdp, size, scale, seed) -> None:
+def test_what_follows_from_the_event(mdp: FiniteMDP, size: int, scale: float, seed: int) -> None:
     """Whatever U is: if |B̂Q̂ - BQ̂| ≤ U, then 0 ≤ ι ≤ 2U and the suboptimality is under its bound."""
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     judged = judge_data_set(mdp, counts, 0.1, scale=scale)

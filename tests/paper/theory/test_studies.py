@@ -11,7 +11,7 @@ from score_rl.paper.theory.studies import STUDIES, run_study
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_study_runs_and_writes_what_it_says(name, tmp_path: Path) -> None:
+def test_every_study_runs_and_writes_what_it_says(name: str, tmp_path: Path) -> None:
     result = run_study(name, tmp_path / "out", quick=True)
     assert result.rows
     assert all(len(row) == len(result.columns) for row in result.rows)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from score_rl.errors import InputError
-from score_rl.paper.theory.data import draw_counts, empirical_model
+from score_rl.paper.theory.data import EmpiricalModel, draw_counts, empirical_model
 from score_rl.paper.theory.estimates import (
     clopper_pearson,
     mean_interval,
@@ -15,7 +15,7 @@ from score_rl.paper.theory.estimates import (
     rank_correlation,
 )
 from score_rl.paper.theory.examples import behaviour_policy, random_mdp
-from score_rl.paper.theory.mdp import optimal, optimality_fixed_point
+from score_rl.paper.theory.mdp import FiniteMDP, optimal, optimality_fixed_point
 from score_rl.paper.theory.uncertainty import (
     QUANTIFIERS,
     epistemic_error,
@@ -40,7 +40,7 @@ def test_the_widths_are_those_of_the_docstring() -> None:
 
 
 @pytest.mark.parametrize("name", QUANTIFIERS)
-def test_widths_shrink_with_data_and_never_exceed_the_range(name) -> None:
+def test_widths_shrink_with_data_and_never_exceed_the_range(name: str) -> None:
     visits = np.array([[0.0, 1.0, 10.0, 1e4, 1e8]])
     width = quantifier(name)(visits, 0.9, 0.05)[0]
     assert width[0] == pytest.approx(10.0)
@@ -50,7 +50,7 @@ def test_widths_shrink_with_data_and_never_exceed_the_range(name) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(mdps(), st.integers(1, 200), seeds)
-def test_the_uniform_error_is_largest_at_a_corner(mdp, size, seed) -> None:
+def test_the_uniform_error_is_largest_at_a_corner(mdp: FiniteMDP, size: int, seed: int) -> None:
     """(P̂ - P)V over the box [0, V_max]^S is at most V_max max_B |P̂(B) - P(B)|: what the union bound runs over."""
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
     difference = empirical_model(counts, mdp.R, mdp.gamma).P - mdp.P
@@ -60,7 +60,7 @@ def test_the_uniform_error_is_largest_at_a_corner(mdp, size, seed) -> None:
     assert (np.abs(difference @ inside.T).max(-1) <= corner + 1e-9).all()
 
 
-def pinned_fixed_point(estimate, penalty, state, value):
+def pinned_fixed_point(estimate: EmpiricalModel, penalty: np.ndarray, state: int, value: float) -> np.ndarray:
     """V^{s,v}: value iteration with V(s) pinned to v, as in the leave-one-out argument."""
     v = np.zeros(estimate.R.shape[0])
     for _ in range(3000):
@@ -75,7 +75,7 @@ def pinned_fixed_point(estimate, penalty, state, value):
 
 @settings(max_examples=25, deadline=None)
 @given(mdps(), st.integers(1, 300), seeds)
-def test_the_leave_one_out_argument(mdp, size, seed) -> None:
+def test_the_leave_one_out_argument(mdp: FiniteMDP, size: int, seed: int) -> None:
     """V^{s,V̂(s)} = V̂; V^{s,v} is monotone and 1-Lipschitz in v, and does not see the rows of s."""
     rng = np.random.default_rng(seed)
     counts = draw_counts(mdp, behaviour_policy(mdp, 0.3), size, 1, seed)[0]
@@ -95,7 +95,7 @@ def test_the_leave_one_out_argument(mdp, size, seed) -> None:
 
 
 @pytest.mark.parametrize("name", QUANTIFIERS)
-def test_the_event_has_its_stated_probability(name) -> None:
+def test_the_event_has_its_stated_probability(name: str) -> None:
     mdp = random_mdp(4, 2, 0.8, np.random.default_rng(5), 2)
     xi, held = 0.3, []
     q_star = optimal(mdp)[0]
@@ -124,7 +124,7 @@ def test_clopper_pearson_against_beta_quantiles(k: int, n: int) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=20))
-def test_rank_correlation_against_scipy(pairs) -> None:
+def test_rank_correlation_against_scipy(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=float).T
     ours = rank_correlation(x, y)
     if np.ptp(x) == 0 or np.ptp(y) == 0:
