@@ -3,13 +3,12 @@
 import io
 from pathlib import Path
 
-import pytest
 from rich.console import Console
 
 from score_rl.engine.memory import GIBIBYTE, FleetSplit, Footprint
 from score_rl.errors import in_command_line
 from score_rl.run import messages
-from score_rl.run.messages import Announcer, as_duration
+from score_rl.run.messages import Announcer
 
 
 def told(message: str, *, quiet: bool = False, insist: bool = False) -> str:
@@ -37,14 +36,6 @@ def test_commands_read_flags_and_python_reads_arguments() -> None:
         assert told(messages.stopped("at update 40", Path("runs/x"))) == (
             "stopped at update 40 with a checkpoint; go on with --resume runs/x\n"
         )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.4, "0 s"), (59.6, "1 min 00 s"), (205, "3 min 25 s"), (7_260, "2 h 01 min"), (float("inf"), "unknown time")],
-)
-def test_durations(seconds: float, text: str) -> None:
-    assert as_duration(seconds) == text
 
 
 def test_the_first_call_tells_how_long_the_rest_takes() -> None:

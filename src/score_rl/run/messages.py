@@ -11,6 +11,7 @@ from rich.console import Console
 
 from score_rl.engine.memory import FleetSplit, Footprint, as_size
 from score_rl.errors import as_read
+from score_rl.live_line import as_duration
 
 RUNS_NAMED = 5  # in one message; status.json has them all
 
@@ -34,20 +35,6 @@ class Announcer:
 def count(number: int, what: str) -> str:
     """1 run, 2 runs."""
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def as_duration(seconds: float) -> str:
-    """3 min 25 s, for people."""
-    if seconds == float("inf"):
-        return "unknown time"
-    seconds = round(seconds)
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes, seconds = divmod(seconds, 60)
-    if minutes < 60:
-        return f"{minutes} min {seconds:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
 
 
 # -- before training ----------------------------------------------------------------------------------------------

@@ -4,18 +4,15 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.text import Text
 
-from score_rl.run.messages import Announcer, as_duration
+from score_rl.live_line import Fact, LiveLine, as_duration, bar_line
+from score_rl.run.messages import Announcer
 
 SECONDS_BETWEEN_LINES = 20.0
+SCORES = ("score", "success", "return")  # facts that say how good the policies are
+# What stays where the terminal is narrow: a lower rank stays longer.
+SHARE, LEFT, SCORE, SPEED, COUNT, METRIC, TITLE = range(7)
 
 
 class TrainingProgress:
@@ -29,29 +26,20 @@ class TrainingProgress:
         self.done, self.first, self.start = done, done, time.perf_counter()
         self._facts: dict[str, str] = {}
         self._last_line = self.start
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[facts]}"),
-            console=announcer.console,
-            disable=not self.live,
-        )
-        self._task = self._bar.add_task(title, total=total, completed=int(done), rate="", facts="")
+        self._bar = LiveLine(self._live_line, announcer.console)
 
     def __enter__(self) -> "TrainingProgress":
-        self._bar.start()
+        if self.live:
+            self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.live and self.done > self.first:
+        if self.live:
+            self._bar.__exit__(kind, error, trace)
+        elif self.done > self.first:
             self._line()
-        self._bar.stop()
 
     @property
     def rate(self) -> float:
@@ -74,19 +62,42 @@ class TrainingProgress:
         self._show()
 
     def _show(self) -> None:
-        if self.live:
-            facts = "  ".join(self._shown())
-            self._bar.update(self._task, completed=self.done, rate=self._rate_text(), facts=facts)
-        elif time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES:
+        if not self.live and time.perf_counter() - self._last_line > SECONDS_BETWEEN_LINES:
             self._line()
+
+    def _live_line(self, width: int) -> Text:
+        share = self.done / self.total if self.total else 1.0
+        facts = [
+            Fact(f"{share:4.0%}", SHARE),
+            Fact(self._time_text(), LEFT, "cyan"),
+            *(
+                Fact(f"{name} {value}", SCORE, "bold")
+                for name, value in self._facts.items()
+                if value and name in SCORES
+            ),
+            Fact(self._rate_text(), SPEED),
+            Fact(f"{int(self.done):,} of {self.total:,}", COUNT),
+            *(Fact(f"{name} {value}", METRIC) for name, value in self._facts.items() if value and name not in SCORES),
+            Fact(self.title, TITLE, "dim"),
+        ]
+        return bar_line(share, facts, width)
+
+    def _time_text(self) -> str:
+        if self.done >= self.total:
+            return f"in {as_duration(self.seconds)}"
+        return f"{as_duration(self._left)} left" if self.rate else ""
+
+    @property
+    def _left(self) -> float:
+        """Seconds until the end, at the pace so far."""
+        return (self.total - self.done) / self.rate if self.rate else float("inf")
 
     def _line(self) -> None:
         self._last_line = time.perf_counter()
-        left = (self.total - self.done) / self.rate if self.rate else float("inf")
         facts = ", ".join(self._shown())
         self._announcer.say(
             f"{self.title}: {int(self.done):,} of {self.total:,} {self.unit}, {self._rate_text()}, "
-            f"{as_duration(left)} left{', ' + facts if facts else ''}"
+            f"{as_duration(self._left)} left{', ' + facts if facts else ''}"
         )
 
     def _shown(self) -> list[str]:
