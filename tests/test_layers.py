@@ -27,7 +27,7 @@ MAY_USE = {
     "report": {"errors", "disk", "envs", "algorithms", "store"},
     "paper": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout", "run", "report"},
     "cli": {"errors", "versions", "data", "envs", "algorithms", "store", "rollout", "run", "report", "paper"},
-    "__init__": {"errors", "data", "run"},
+    "__init__": {"errors", "versions", "data", "run"},
 }
 
 

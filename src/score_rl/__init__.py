@@ -26,8 +26,17 @@ _HOME = {
 }
 
 
+def __dir__() -> list[str]:
+    """The public names, for tab completion."""
+    return [*__all__, "__version__", "__doc__", "__name__", "__file__", "__path__"]
+
+
 def __getattr__(name: str) -> Any:
     """Import on first use: `score --help` must not wait for JAX."""
+    if name == "__version__":
+        from score_rl.versions import version_of
+
+        return version_of("score-rl")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

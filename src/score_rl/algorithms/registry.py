@@ -28,8 +28,18 @@ def algorithm_names() -> list[str]:
     return list(MODULES)
 
 
+def algorithm_name(written: str) -> str:
+    """The name as the table has it: CQL, td3_bc and TD3BC are understood too."""
+    plain = {_plain(name): name for name in MODULES}
+    if _plain(written) not in plain:
+        raise unknown_name("algorithm", written, MODULES)
+    return plain[_plain(written)]
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
 def get_algorithm(name: str) -> Algorithm:
-    if name not in MODULES:
-        raise unknown_name("algorithm", name, MODULES)
-    module, _, attribute = MODULES[name].partition(":")
+    module, _, attribute = MODULES[algorithm_name(name)].partition(":")
     return getattr(importlib.import_module(module), attribute or "ALGORITHM")

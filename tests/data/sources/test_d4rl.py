@@ -58,3 +58,9 @@ def test_the_table_holds_all_eighteen() -> None:
         assert facts.bytes > 50_000_000
         if facts.returns is not None:
             assert facts.returns["min"] <= facts.returns["mean"] <= facts.returns["max"]
+
+
+@pytest.mark.parametrize("name", ["antmaze-umaze-v2", "kitchen-mixed-v0", "pen-human-v1"])
+def test_other_suites_are_said_to_be_unknown_here(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"d4rl:{name} belongs to D4RL's suite {name.split('-')[0]}"):
+        load_dataset(f"d4rl:{name}", cache=tmp_path, progress=False)

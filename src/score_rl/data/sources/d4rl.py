@@ -13,6 +13,10 @@ from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Reques
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError, unknown_name
 
+OTHER_SUITES = (
+    "antmaze", "maze2d", "minigrid", "kitchen", "pen", "door", "hammer", "relocate", "carla", "flow", "bullet", "ant",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class D4RLFile:
@@ -52,6 +56,12 @@ def d4rl_path(cache: Path, name: str) -> Path:
 def d4rl_facts(name: str) -> D4RLFile:
     """What is known about the published file of this name."""
     table = d4rl_table()
+    suite = next((suite for suite in OTHER_SUITES if name.startswith(suite)), None)
+    if suite is not None:
+        raise InputError(
+            f"d4rl:{name} belongs to D4RL's suite {suite}, of which neither files nor simulators are known here; give "
+            "the path of its HDF5 file to train on it, with `environment=none` unless Gymnasium has its task."
+        )
     if name not in table:
         raise unknown_name("data set", f"d4rl:{name}", [f"d4rl:{known}" for known in table])
     return table[name]
