@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, cast, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ from score_rl.store.checkpoints import from_arrays, to_arrays
 
 NAMES = algorithm_names()
 # SCORE's ablations change what is computed and stored: they make the same promises.
-VARIANTS = {
+VARIANTS: dict[str, Any] = {
     "score (fix)": ("score", {"constraint": "fix"}),
     "score (mmd, both penalties)": ("score", {"constraint": "mmd", "penalty": "here+next", "next_beta": 0.2}),
     "score (dropout)": ("score", {"uncertainty": "dropout"}),
@@ -34,7 +34,7 @@ CHARACTERISTICS = {"policy-constrained", "value-penalised", "uncertainty-aware",
 OBSERVATIONS, ACTIONS = 11, 3  # hopper's
 WINDOW = 12  # updates; a multiple of every cycle
 # Whatever costs time and changes no promise, where an algorithm has such a setting.
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden": (32, 32), "vae_hidden": (32, 32), "batch_size": 32, "critics": 3, "ood_actions": 3, "target_samples": 3,
     "acting_samples": 10, "passes": 5, "dropout_passes": 3, "warmup_steps": 5, "sampled_actions": 3,
     "rollouts": 16, "rollout_every": 6, "models": 3, "elites": 2, "dynamics_hidden": (16, 16, 16, 16), "paths": 4,
@@ -77,8 +77,9 @@ class Trained:
     """
 
     def __init__(self, name: str) -> None:
-        name, self.settings = VARIANTS.get(name, (name, {}))
-        self.run = run_of(name, 3, **self.settings)
+        self.settings: dict[str, Any]
+        base, self.settings = VARIANTS.get(name, (name, {}))
+        self.run = run_of(base, 3, **self.settings)
         self.algorithm, self.config = self.run.algorithm, self.run.config
         self.program = FleetProgram([self.run])
         self.shapes = self.program.state_shapes()
@@ -145,7 +146,7 @@ def test_unknown_settings_are_refused(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_of_another_type_are_refused(name: str) -> None:
     algorithm = get_algorithm(name)
-    wrong = {bool: [1, "yes"], int: [2.5, "many", True], float: ["a lot", float("nan"), True]}
+    wrong: dict[Any, list[Any]] = {bool: [1, "yes"], int: [2.5, "many", True], float: ["a lot", float("nan"), True]}
     for field in dataclasses.fields(algorithm.Config):
         for value in wrong.get(field.type, ["sometimes", ()]):  # the others are tuples of numbers and choices
             with pytest.raises(InputError, match=field.name):
@@ -169,12 +170,12 @@ def just_outside(limits: Any, kind: Any) -> Iterator[Any]:
 def test_values_beyond_a_limit_are_refused_by_setting_value_and_limit(name: str) -> None:
     algorithm, held = get_algorithm(name), 0
     for field in dataclasses.fields(algorithm.Config):
-        limits = limits_of(field)
+        limits, default = limits_of(field), field.default
         many = get_origin(field.type) is tuple
-        kind = get_args(field.type)[0] if many else field.type
+        kind: Any = get_args(field.type)[0] if many else field.type
         assert (limits is not None) == (kind in (int, float)), field.name
         for number, limit in just_outside(limits, kind) if limits else ():
-            value = (*field.default[1:], kind(number)) if many else kind(number)
+            value = (*cast(Any, default)[1:], kind(number)) if many else kind(number)
             said = f"{field.name} is {value}; {'each number' if many else 'it'} must be {limits}."
             assert limit in said
             with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
@@ -227,7 +228,8 @@ def test_the_same_key_gives_the_same_bits(subject: Trained) -> None:
 
 def test_a_state_survives_being_taken_apart_and_stored(subject: Trained) -> None:
     restored = from_arrays(subject.halfway, subject.shapes)
-    assert jax.tree.structure(restored) == jax.tree.structure(subject.shapes)
+    found: Any = jax.tree.structure(restored)
+    assert found == jax.tree.structure(subject.shapes)
     for name, array in to_arrays(restored).items():
         np.testing.assert_array_equal(array, subject.halfway[name], err_msg=name)
 
@@ -245,7 +247,8 @@ def test_a_run_alone_and_among_eight_others_is_the_same_run(subject: Trained) ->
     varied = {"discount": 0.9} if hasattr(subject.config, "discount") else {}
     others = [run_of(name, 10 + seed, **varied, **subject.settings) for seed in range(8)]
     program = FleetProgram([*others[:place], subject.run, *others[place:]])
-    state, metrics = program.init(), {}
+    state: Any = program.init()
+    metrics: dict[str, Any] = {}
     for number in range(2):
         state, metrics = program.advance(state, number * WINDOW, WINDOW)
     mine = {part: array[place] for part, array in to_arrays(state).items()}
@@ -256,7 +259,7 @@ def test_a_run_alone_and_among_eight_others_is_the_same_run(subject: Trained) ->
     for part, expected in subject.end.items():
         if expected.dtype.kind == "f":
             apart = np.linalg.norm(mine[part] - expected[0])
-            assert apart <= 1e-4 * max(np.linalg.norm(expected), 1e-3), part
+            assert apart <= 1e-4 * max(float(np.linalg.norm(expected)), 1e-3), part
         else:
             np.testing.assert_array_equal(mine[part], expected[0], err_msg=part)
     for metric, values in metrics.items():
@@ -288,10 +291,11 @@ def test_acting_is_deterministic_unless_given_a_key(subject: Trained) -> None:
 
 
 def test_uncertainty_is_one_finite_number_for_each_pair(subject: Trained) -> None:
-    if subject.algorithm.uncertainty is None:
+    uncertainty = subject.algorithm.uncertainty
+    if uncertainty is None:
         assert "uncertainty-aware" not in subject.algorithm.characteristics
         return
-    measure = jax.jit(lambda s, o, a: subject.algorithm.uncertainty(subject.config, s, o, a))
+    measure = jax.jit(lambda s, o, a: uncertainty(subject.config, s, o, a))
     values = np.asarray(measure(subject.state, observations(), jnp.zeros((7, ACTIONS))))
     assert values.shape == (7,)
     assert np.isfinite(values).all()
@@ -304,7 +308,7 @@ def test_uncertainty_is_one_finite_number_for_each_pair(subject: Trained) -> Non
 # Twice and more of what uniform actions reach, within a bounded number of updates of small networks. Where a method
 # takes its time by design (a warm-up, a small learning rate) the design is compressed, not changed.
 LEARNS = {"hidden": (64, 64), "vae_hidden": (64, 64), "batch_size": 64, "acting_samples": 20, "passes": 5}
-FASTER = {
+FASTER: dict[str, Any] = {
     "rebrac": {"actor_bc_weight": 0.1, "critic_bc_weight": 0.1},
     "bear": {"warmup_steps": 1_000, "actor_learning_rate": 1e-3},
     "uwac": {
@@ -349,4 +353,5 @@ def test_it_learns(name: str, tmp_path: Path) -> None:
         tensorboard=False,
     )
     reached = experiment.metrics.last("evaluation/return")
+    assert reached is not None
     assert reached > (100 if uniform else 150), f"{name} returns {reached:.0f} after {UPDATES[name]} updates"

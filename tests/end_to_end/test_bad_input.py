@@ -150,19 +150,20 @@ def test_data_that_are_gone_when_training_goes_on(
 
 def test_a_data_set_in_memory(tmp_path: Path) -> None:
     file = write(tmp_path / "hopper-mine.hdf5")
-    arrays = {name: np.zeros((9, 2)) for name in ("observations", "actions")}
+    arrays: dict[str, Any] = {name: np.zeros((9, 2)) for name in ("observations", "actions")}
     flags = {"rewards": np.zeros(9), "terminals": np.zeros(9, bool), "timeouts": np.arange(9) == 8}
     for dataset, instead in (
         (score_rl.load_dataset("replica:hopper-medium", transitions=3000), "pass 'replica:hopper-medium'."),
         (score_rl.load_dataset(file), f"pass '{file}', the file it was read from."),
         (make_dataset("mine", **arrays, **flags), "the path of an HDF5 file to which you wrote its observations, "),
     ):
-        for given in (dataset, [dataset]):
+        wrong: Any
+        for wrong in (dataset, [dataset]):
             with pytest.raises(score_rl.InputError, match=f"is a Dataset, and .*{re.escape(instead)}"):
-                score_rl.train(given, out=tmp_path / "out")
-    for given in (3, [3.5]):
+                score_rl.train(wrong, out=tmp_path / "out")
+    for wrong in (3, [3.5]):
         with pytest.raises(score_rl.InputError, match="give the name of one or the path of an HDF5 file"):
-            score_rl.train(given, out=tmp_path / "out")
+            score_rl.train(wrong, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -14,7 +14,7 @@ from score_rl.engine.memory import GIBIBYTE, SHARE, measured_need
 from score_rl.errors import InputError, Stopped
 from score_rl.run import launch
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "seeds": range(5), "transitions": 2000, "steps": 60, "eval_every": 30, "log_every": 10, "eval_episodes": 1,
     "config": {"hidden": (16, 16), "batch_size": 16}, "quiet": True, "tensorboard": False,
 }  # fmt: skip

@@ -37,7 +37,9 @@ def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score: S
     assert {run.fleet for run in record.runs} == {0}, "equal shapes must train as one fleet"
     assert record.provenance["versions"]["jax"]
     assert all(len(data.checksum) == 64 for data in record.datasets.values())
-    assert record.datasets["replica:hopper-medium"].behaviour_score > 20
+    behaviour_score = record.datasets["replica:hopper-medium"].behaviour_score
+    assert behaviour_score is not None
+    assert behaviour_score > 20
 
     experiment = score_rl.load(tmp_path / "out")
     run = experiment["replica-hopper-medium_beta=0.5_seed=1"]
@@ -157,7 +159,8 @@ def test_actions_with_other_bounds_are_scaled_in_and_out(
     import gymnasium
     import h5py
 
-    rng, rows = np.random.default_rng(0), {k: [] for k in ("observations", "actions", "rewards", "next_observations")}
+    rng = np.random.default_rng(0)
+    rows: dict[str, list[Any]] = {k: [] for k in ("observations", "actions", "rewards", "next_observations")}
     env = gymnasium.make("Pendulum-v1")
     for episode in range(3):
         observation, _ = env.reset(seed=episode)
@@ -179,7 +182,9 @@ def test_actions_with_other_bounds_are_scaled_in_and_out(
     done = score("train", "--dataset", "swings.hdf5", "--environment", "Pendulum-v1", "--out", "out", *small)
     assert done.code == 0, done.err
     run = score_rl.load(tmp_path / "out").run
-    assert run.metrics.last("evaluation/return") < 0
+    last_return = run.metrics.last("evaluation/return")
+    assert last_return is not None
+    assert last_return < 0
     assert run.metrics.last("evaluation/score") is None, "Pendulum has no reference score"
     actions = run.policy(rng.normal(size=(200, 3)) * 10)
     assert np.abs(actions).max() <= 2
@@ -198,7 +203,9 @@ def test_a_run_that_diverges_is_marked_and_the_others_go_on(score: Score, tmp_pa
     healthy, broken = score_rl.load(tmp_path / "out")
     assert healthy.status.state == "finished"
     assert broken.status.state == "diverged"
-    assert np.isfinite(healthy.metrics.last("evaluation/return"))
+    last_return = healthy.metrics.last("evaluation/return")
+    assert last_return is not None
+    assert np.isfinite(last_return)
     assert all(np.isfinite(row.value) for row in broken.metrics)
     assert score("evaluate", "out").out.count("diverged") == 1
 
@@ -209,7 +216,7 @@ def test_values_that_rewards_cannot_add_up_to_are_named_everywhere(score: Score,
     assert done.code == 0, done.err
     sound, doubtful = score_rl.load(tmp_path / "out")
     assert sound.status.warning is None
-    assert "rewards add up to" in doubtful.status.warning
+    assert "rewards add up to" in (doubtful.status.warning or "")
     with pytest.warns(UserWarning, match="do not trust the policy"):
         doubtful.policy(np.zeros(11))
     with warnings.catch_warnings():

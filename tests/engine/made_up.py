@@ -13,7 +13,7 @@ from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run
 
-SMALL = {"hidden": (32, 32), "batch_size": 32}
+SMALL: dict[str, Any] = {"hidden": (32, 32), "batch_size": 32}
 
 
 def recording(name: str = "noise", rows: int = 500, seed: int = 0, observation: int = 5, action: int = 2) -> Dataset:

@@ -49,6 +49,7 @@ def test_drawing_treats_every_column() -> None:
     assert not np.array_equal(batch.terminals.astype(bool), data.terminals | data.timeouts)
     ends = np.zeros(len(data), bool)
     ends[49::50] = True
+    assert batch.next_actions is not None
     np.testing.assert_array_equal(batch.followed, ~ends)
     np.testing.assert_array_equal(batch.next_actions[:-1][~ends[:-1]], data.actions[1:][~ends[:-1]])
     expected = (data.next_observations - data.observations.mean(0)) / (data.observations.std(0) + 1e-3)

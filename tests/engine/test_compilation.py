@@ -83,6 +83,7 @@ def test_no_product_of_the_critics_falls_back_to_float32() -> None:
     slopes = jax.jit(jax.grad(lambda net, x: padded.outputs(net.weights, net.biases, x, form).sum(), argnums=(0, 1)))
     options = compilation.compiler_options("cpu", padded=True)
     program = slopes.lower(net, jnp.ones((64, 5))).compile(compiler_options=options).as_text()
+    assert program is not None
     taken = [line for line in program.splitlines() if "ynn_fusion" in line and "kind=kCustom" in line]
     assert len(taken) == 6, program  # two forwards, two by matrix, two by input
 

@@ -1,5 +1,7 @@
 """What a fleet's program reads: rows once for each data set, and for every run where its own are."""
 
+from typing import Any
+
 import jax
 import numpy as np
 
@@ -7,7 +9,7 @@ from score_rl.engine.batches import pack_rows
 from score_rl.engine.inputs import packed_rows, stacked_inputs
 from tests.engine.made_up import make_runs, recording
 
-MODEL = {"models": (3,), "elites": (2,), "dynamics_hidden": ((8, 8, 8, 8),)}
+MODEL: dict[str, Any] = {"models": (3,), "elites": (2,), "dynamics_hidden": ((8, 8, 8, 8),)}
 
 
 def test_each_data_set_is_packed_once() -> None:
@@ -35,6 +37,7 @@ def test_stages_know_their_data() -> None:
     data = [recording("one"), recording("two", rows=300, seed=1)]
     inputs = stacked_inputs(make_runs(data, algorithm="mopo", **MODEL))
     overview = inputs.overview
+    assert overview is not None
     np.testing.assert_array_equal(overview.trajectories, [10, 6])
     np.testing.assert_array_equal(overview.starts[0], np.arange(0, 500, 50))
     np.testing.assert_array_equal(overview.starts[1], [*range(0, 300, 50), 0, 0, 0, 0])

@@ -67,7 +67,7 @@ def test_windows_that_do_not_divide_are_refused() -> None:
         engine.train(runs, updates=8, window=6)
 
 
-MOPO = {
+MOPO: dict[str, Any] = {
     "hidden": (8, 8), "batch_size": 16, "rollouts": 16, "rollout_every": 10, "dynamics_hidden": (6, 6),
     "dynamics_decay": (1e-5, 1e-5, 1e-5), "models": 3, "elites": 2, "dynamics_epochs": 2, "held_out": 50,
 }  # fmt: skip
@@ -79,7 +79,8 @@ def test_it_trains_what_an_experiment_trains(
 ) -> None:
     """To the bit: the same calls, stages included, where windows are the same."""
     monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))  # no stage from another test
-    data, options = "replica:hopper-medium", {"transitions": 2_000}
+    data = "replica:hopper-medium"
+    options: dict[str, Any] = {"transitions": 2_000}
     stored = score_rl.train(
         data, algorithm=name, config=settings, seeds=[0, 1], steps=20, log_every=10, eval_every=20, environment="none",
         precision="float32", out=tmp_path / "run", tensorboard=False, quiet=True, **options,

@@ -65,7 +65,9 @@ def test_with_many_critics_the_way_back_is_through_one_network_for_each_row() ->
     def effort(function: Callable[..., Any], members: int) -> float:
         critics, *rows = setting(members)
         compiled = jax.jit(lambda *rows: slope_of(function, critics, *rows)[1]).lower(*rows).compile()
-        return compiled.cost_analysis()["flops"]
+        analysis = compiled.cost_analysis()
+        assert analysis is not None
+        return analysis["flops"]
 
     assert effort(least_value, ROWS) == effort(plain, ROWS)
     assert effort(least_value, 10 * ROWS) < 0.7 * effort(plain, 10 * ROWS)

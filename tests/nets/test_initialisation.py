@@ -1,5 +1,7 @@
 """The starting points of networks, against what the published code draws."""
 
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from score_rl.nets.initialisation import orthogonal, orthogonal_start, orthonorm
 
 
 @pytest.mark.parametrize(("bound", "first"), [("fan_out", 16**-0.5), ("fan_in", 5**-0.5)])
-def test_rlkit_start(bound: str, first: float) -> None:
+def test_rlkit_start(bound: Literal["fan_in", "fan_out"], first: float) -> None:
     net = jax.jit(lambda key: rlkit_start(key, (5, 16, 16, 2), members=3, last=1e-3, bound=bound))(jax.random.key(0))
     for weight, limit in zip(net.weights, (first, 0.25, 1e-3), strict=True):
         assert 0.9 * limit < np.abs(weight).max() <= limit

@@ -34,7 +34,7 @@ class Net:
 
     def backward(self, inputs: list[np.ndarray], upstream: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """Gradients of the parameters and of the input, for dLoss/dOutput."""
-        gradients = [None] * len(self.parameters)
+        gradients = [np.empty(0)] * len(self.parameters)
         for layer in reversed(range(len(inputs))):
             gradients[2 * layer] = inputs[layer].T @ upstream
             gradients[2 * layer + 1] = upstream.sum(0)
@@ -98,7 +98,7 @@ class ScoreReference:
         s2: np.ndarray,
         terminal: np.ndarray,
         noise: Any,
-        rows: np.ndarray = None,
+        rows: np.ndarray | None = None,
     ) -> None:
         n = len(r)
         policy = np.tanh(self.target_actor.forward(s2)[0])

@@ -71,8 +71,11 @@ class SoftReference:
 
 def batch_of(s: np.ndarray, a: np.ndarray, r: np.ndarray, s2: np.ndarray, terminal: np.ndarray) -> Batch:
     """With the columns that none of these methods reads filled in."""
-    s, a, r, s2, terminal = (jnp.asarray(column) for column in (s, a, r, s2, terminal))
-    return Batch(s, a, r, s2, terminal, jnp.arange(len(r)), next_actions=0 * a, followed=0 * r)
+    actions, rewards = jnp.asarray(a), jnp.asarray(r)
+    return Batch(
+        jnp.asarray(s), actions, rewards, jnp.asarray(s2), jnp.asarray(terminal), jnp.arange(len(r)),
+        next_actions=0 * actions, followed=0 * rewards,
+    )  # fmt: skip
 
 
 def random_key(seed: int) -> jax.Array:

@@ -1,5 +1,6 @@
 """BEAR against a plain float64 transcription: both kernels, the warm-up, the dual ascent and its bounds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -15,13 +16,13 @@ from tests.parity.numpy_reference import Parameters, arrays, beside, difference,
 from tests.parity.test_bcq import decode, vae_arrays, vae_loss
 
 OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 6, 4
-SMALL = {"hidden": (6, 5), "vae_hidden": (7, 6), "target_samples": 3, "acting_samples": 8, "tau": 0.1}
+SMALL: dict[str, Any] = {"hidden": (6, 5), "vae_hidden": (7, 6), "target_samples": 3, "acting_samples": 8, "tau": 0.1}
 
 
-def mmd(x: np.ndarray, y: np.ndarray, kernel: str, sigma: float) -> Any:
+def mmd(x: Sequence[np.ndarray] | np.ndarray, y: Sequence[np.ndarray] | np.ndarray, kernel: str, sigma: float) -> Any:
     """Of two sets of n actions in each of B states, [n, B, d]: B distances."""
 
-    def mean(xs: np.ndarray, ys: np.ndarray) -> Any:
+    def mean(xs: Sequence[np.ndarray] | np.ndarray, ys: Sequence[np.ndarray] | np.ndarray) -> Any:
         gaps = [a - b for a in xs for b in ys]
         norms = [ref.absolute(g).sum(-1) if kernel == "laplacian" else (g**2).sum(-1) for g in gaps]
         return sum(np.exp(-norm / (2 * sigma)) for norm in norms) / len(gaps)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -97,7 +98,12 @@ def run_both(config: Any, reference_config: Any = None, updates: int = 4) -> Any
         return max(largest_difference(state, reference), multipliers)
 
 
-SMALL = {"hidden": (6, 5, 4), "sampled_actions": 3, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
+SMALL: dict[str, Any] = {
+    "hidden": (6, 5, 4),
+    "sampled_actions": 3,
+    "critic_learning_rate": 1e-3,
+    "actor_learning_rate": 1e-3,
+}
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,7 @@ def test_the_soft_maximum_estimates_the_integral() -> None:
         batch = batch_of(s, np.zeros((1, 1)), np.zeros(1), 1.5 * s, np.zeros(1))
         draws = cql.draw(config, batch, random_key(1))
         actions, log_density = jax.jit(cql.sampled_actions)(state.soft.network, batch, draws)
-        at = jax.jit(lambda actions: cql.values_of_many(critics, s, actions)[:, :, 0])
+        at = jax.jit(lambda actions: cql.values_of_many(critics, jnp.asarray(s), actions)[:, :, 0])
         q, log_density = np.asarray(at(actions)), np.asarray(log_density)[:, 0]
         integral = 2 * np.exp(at(np.linspace(-1, 1, 2001)[:, None, None])).mean(axis=1)
         for kind in range(3):

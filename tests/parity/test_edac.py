@@ -49,7 +49,7 @@ class Reference(test_sac_n.Reference):
         return [slopes[i : i + size] for i in range(0, len(slopes), size)]
 
 
-SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
+SMALL: dict[str, Any] = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
 
 
 @pytest.mark.parametrize("options", [{}, {"eta": 5.0, "discount": 0.9, "tau": 0.1}, {"eta": 0.0}], ids=str)

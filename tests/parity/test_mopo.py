@@ -130,7 +130,7 @@ class Reference:
             follow(followed, online, self.config.tau)
 
 
-def train_both(config: Any, expected_config: Config = None, updates: int = 4) -> tuple[State, Reference]:
+def train_both(config: Any, expected_config: Config | None = None, updates: int = 4) -> tuple[State, Reference]:
     state = started(mopo, config, SHAPES)
     rng = np.random.default_rng(7)
     ring = rng.normal(size=state.imagined.rows.shape)
@@ -149,7 +149,8 @@ def train_both(config: Any, expected_config: Config = None, updates: int = 4) ->
         chosen = ring[draws.rows]
         parts = (chosen[:, :3], chosen[:, 3:5], chosen[:, 5], chosen[:, 6:9], chosen[:, 9])
         mixed = [np.concatenate([column[:real], part]) for column, part in zip(table, parts, strict=True)]
-        reference.update(*mixed, draws.here, draws.there)
+        s, a, r, s2, terminal = mixed
+        reference.update(s, a, r, s2, terminal, draws.here, draws.there)
         state, metrics = step(config, state, batch, key, 0)
         assert all(np.isfinite(value) for value in metrics.values())
     return state, reference

@@ -16,7 +16,7 @@ from tests.parity.soft_reference import random_key
 
 SHAPES = Shapes(observation=3, action=2)
 HOPPER = Shapes(observation=11, action=3)
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden": (6, 5), "batch_size": 20, "real_ratio": 0.25, "rollouts": 9, "rollout_length": 3, "retain": 2,
     "models": 3, "elites": 2, "dynamics_hidden": (5, 4), "dynamics_decay": (0.01, 0.02, 0.03), "held_out": 8,
     "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3,
@@ -66,13 +66,13 @@ def data_of(
     def take(rows: jax.Array) -> Batch:
         return Batch(s[rows], a[rows], r[rows], s2[rows], terminal[rows], rows)
 
-    def spread(x: np.ndarray) -> Spread:
+    def spread(x: jax.Array) -> Spread:
         return Spread(x.mean(0), x.std(0), jnp.abs(x - x.mean(0)[None]).mean(0))
 
     inputs, outcomes = jnp.concatenate([s, a], 1), jnp.concatenate([r[:, None], s2 - s], 1)
     starts = jnp.arange(0, len(r), 20)
-    length = jnp.asarray(len(r) if length is None else length)
-    return Data(length, take, starts, jnp.asarray(len(starts)), Statistics(spread(inputs), spread(outcomes)))
+    used = jnp.asarray(len(r) if length is None else length)
+    return Data(used, take, starts, jnp.asarray(len(starts)), Statistics(spread(inputs), spread(outcomes)))
 
 
 class DynamicsReference:
@@ -85,12 +85,13 @@ class DynamicsReference:
         self.s, self.a, r, s2, _ = table
         self.y = beside(r[:, None], s2 - self.s)
         self.mean, self.std = scales(self.s, self.a)
-        self.best, self.errors, self.stale = None, [1e10] * config.models, 0
+        self.best: list[Parameters] = []
+        self.errors, self.stale = [1e10] * config.models, 0
 
-    def x(self, rows: int) -> Any:
+    def x(self, rows: np.ndarray) -> Any:
         return (beside(self.s[rows], self.a[rows]) - self.mean) / self.std
 
-    def loss(self, flat: Any, rows: int) -> Any:
+    def loss(self, flat: Any, rows: np.ndarray) -> Any:
         per, total = len(self.networks[0]), 0.0
         bounds = flat[-2:]
         for i in range(self.config.models):
@@ -100,7 +101,7 @@ class DynamicsReference:
             total += sum(d * 0.5 * (w**2).sum() for d, w in zip(self.config.dynamics_decay, network[::2], strict=True))
         return total + 0.01 * bounds[0].sum() - 0.01 * bounds[1].sum()
 
-    def update(self, rows: int) -> None:
+    def update(self, rows: np.ndarray) -> None:
         self.adam.step(self.flat, gradient(lambda flat: self.loss(flat, rows), self.flat))
 
     def judge(self, held_out: Any) -> Any:
@@ -109,7 +110,7 @@ class DynamicsReference:
             mean, _ = gaussian(network, self.bounds, self.x(held_out))
             errors.append(((mean - self.y[held_out]) ** 2).mean())
         improved = [(old - new) / old > 0.01 for new, old in zip(errors, self.errors, strict=True)]
-        if self.best is None:
+        if not self.best:
             self.best = [[p.copy() for p in network] for network in self.networks]
         for i, better in enumerate(improved):
             if better:

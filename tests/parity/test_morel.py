@@ -48,7 +48,7 @@ class Reference:
         self.policy, self.log_std = arrays(state.policy.network), np.array(state.policy.log_std)
         self.baseline = arrays(state.baseline)
         self.adam = Adam(self.baseline, config.baseline_learning_rate)
-        self.ends = []
+        self.ends: list[str | None] = []
 
     def path(
         self, member: int, s: np.ndarray, noise: Any
@@ -92,22 +92,22 @@ class Reference:
 
         slopes = gradient(surrogate, [self.log_std, *self.policy])
         g = np.concatenate([slope.ravel() for slope in slopes])
-        jacobian = []
+        rows = []
         for number, parameter in enumerate(self.policy):
             for place in np.ndindex(parameter.shape):
                 shifted = list(self.policy)
                 shifted[number] = parameter.astype(complex)
                 shifted[number][place] += 1j * STEP
-                jacobian.append(np.imag(tanh_perceptron(shifted, s)) / STEP)
-        jacobian = np.array(jacobian)  # parameters, samples, actions
+                rows.append(np.imag(tanh_perceptron(shifted, s)) / STEP)
+        jacobian = np.array(rows)  # parameters, samples, actions
         weighted = jacobian * (2 / (2 * variance + 1e-8))
         size = len(self.log_std)
         fisher = np.zeros((len(g), len(g)))
         fisher[size:, size:] = np.einsum("pna,qna->pq", weighted, jacobian) / len(s)
         for d in range(size):
-            shifted = self.log_std.astype(complex)
-            shifted[d] += 1j * STEP
-            fisher[d, d] = np.imag(self.kl_slope(shifted)[d]) / STEP
+            moved = self.log_std.astype(complex)
+            moved[d] += 1j * STEP
+            fisher[d, d] = np.imag(self.kl_slope(moved)[d]) / STEP
         fisher += self.config.damping * np.eye(len(g))
         x, r = g.copy(), g - fisher @ g
         p = r.copy()
@@ -124,7 +124,7 @@ class Reference:
             parameter += moved[size : size + parameter.size].reshape(parameter.shape)
             size += parameter.size
 
-    def update(self, starts: np.ndarray, noise: Any, draws: Any) -> tuple[float, float]:
+    def update(self, starts: np.ndarray, noise: Any, draws: Any) -> tuple[np.floating[Any], np.floating[Any]]:
         """`draws(number, batches)` gives the baseline's batches as numbers among the valid samples."""
         config = self.config
         paths = [
@@ -162,7 +162,7 @@ def prepared(config: Any) -> State:
     return state._replace(learned=morel_stages.Learned(model, jnp.asarray(LARGEST)), policy=policy)
 
 
-def train_both(config: Any, expected_config: Config = None, updates: int = 2) -> Iterator[Any]:
+def train_both(config: Any, expected_config: Config | None = None, updates: int = 2) -> tuple[State, Reference]:
     state = prepared(config)
     reference = Reference(expected_config or config, state)
     refresh = jax.jit(lambda state, key: morel.refresh(config, state, data(), key)[0])

@@ -18,7 +18,7 @@ from tests.parity.test_mopo_model import columns, data_of
 
 HOPPER = Shapes(observation=11, action=3)
 MASK = np.array([1.0] * 5 + [0.02] * 6)
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden": (4, 3), "baseline_hidden": (5, 4), "dynamics_hidden": (5, 4), "reward_hidden": (4, 3), "models": 3,
     "paths": 5, "horizon": 7, "batch_size": 10, "held_out": 8, "task": "hopper",
 }  # fmt: skip
@@ -80,10 +80,10 @@ class DynamicsReference:
             self.reward_adams[i].step(self.rewards[i], slopes[1])
         return total
 
-    def disagreement(self, s: np.ndarray, a: np.ndarray) -> float | np.ndarray:
+    def disagreement(self, s: np.ndarray, a: np.ndarray) -> np.ndarray:
         predicted = [self.following(network, s, a) for network in self.dynamics]
         pairs = [(i, j) for i in range(len(predicted)) for j in range(i)]
-        return np.max([np.linalg.norm(predicted[i] - predicted[j], axis=-1) for i, j in pairs], axis=0)
+        return np.array([np.linalg.norm(predicted[i] - predicted[j], axis=-1) for i, j in pairs]).max(axis=0)
 
 
 def begun(stage: Stage, config: Any) -> Fit:

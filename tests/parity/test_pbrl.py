@@ -25,10 +25,12 @@ class Schedule:
     """β_ood as the published code keeps it: a straight line, then a constant, and two queues of records."""
 
     def __init__(self, config: Any) -> None:
-        self.config, self.constant = config, None
-        self.recent, self.longer = deque(maxlen=5), deque(maxlen=20)
+        self.config = config
+        self.constant: float | None = None
+        self.recent: deque[float] = deque(maxlen=5)
+        self.longer: deque[float] = deque(maxlen=20)
 
-    def value(self, t: int) -> Any:
+    def value(self, t: int) -> float:
         c = self.config
         if self.constant is not None:
             return self.constant
@@ -36,7 +38,7 @@ class Schedule:
             return c.beta_ood + t / c.beta_ood_updates * (c.beta_ood_end - c.beta_ood)
         return c.beta_ood_end
 
-    def record(self, t: int, q: np.ndarray) -> None:
+    def record(self, t: int, q: float) -> None:
         """Called at update t, counted from 1; a new epoch begins at 1, 1001, 2001, ..."""
         c = self.config
         if (t - 1) % c.record_every:
@@ -61,7 +63,7 @@ class Reference:
         self.target_priors = [arrays(state.target_priors, i) for i in members] if has_priors else None
         self.adams = [Adam(critic, config.critic_learning_rate) for critic in self.critics]
 
-    def q(self, critics: list[Parameters], priors: list[Parameters], s: np.ndarray, a: np.ndarray) -> Any:
+    def q(self, critics: list[Parameters], priors: list[Parameters] | None, s: np.ndarray, a: np.ndarray) -> Any:
         found = []
         for i, critic in enumerate(critics):
             # The prior's part is a number, never a function of what is being differentiated.
@@ -103,11 +105,17 @@ class Reference:
             adam.step(critic, slope)
             follow(followed, critic, c.tau)
         value = lambda actions: smallest(self.q(self.critics, self.priors, s, actions), 0)  # noqa: E731
-        soft.network_adam.step(soft.network, soft.actor_gradient(soft.alpha, None, s, draws.here, value))
+        soft.network_adam.step(soft.network, soft.actor_gradient(soft.alpha, [], s, draws.here, value))
         self.schedule.record(self.t, q_here.mean())
 
 
-SMALL = {"hidden": (6, 5, 4), "critics": 3, "ood_actions": 2, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
+SMALL: dict[str, Any] = {
+    "hidden": (6, 5, 4),
+    "critics": 3,
+    "ood_actions": 2,
+    "critic_learning_rate": 1e-3,
+    "actor_learning_rate": 1e-3,
+}
 
 
 def louder(state: Any) -> Any:
@@ -145,7 +153,7 @@ def test_updates_agree(config: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"beta_in": 0.02}, {"beta_ood": 5.1}, {"beta_next": 0.11}], ids=str)
-def test_the_reference_notices_a_wrong_setting(wrong: dict[str, float]) -> None:
+def test_the_reference_notices_a_wrong_setting(wrong: dict[str, Any]) -> None:
     assert run_both(pbrl.Config(**SMALL), pbrl.Config(**(SMALL | wrong)), updates=1) > 1e-6
 
 
@@ -168,7 +176,7 @@ def test_the_schedule_of_beta_is_the_published_one(options: dict[str, Any]) -> N
         rng = np.random.default_rng(0)
         q = 10 * np.sin(np.arange(steps) / 60) + rng.normal(size=steps)
 
-        def step(state: Any, q: np.ndarray) -> Any:
+        def step(state: Any, q: jax.Array) -> Any:
             weight = pbrl.beta_ood(config, state)
             state = pbrl.remember(config, state, q)
             return state._replace(step=state.step + 1), weight

@@ -42,7 +42,7 @@ class Reference:
             follow(followed, critic, self.config.tau)
 
 
-SMALL = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
+SMALL: dict[str, Any] = {"hidden": (6, 5, 4), "critics": 4, "critic_learning_rate": 1e-3, "actor_learning_rate": 1e-3}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """SCORE against a plain float64 transcription of the paper's equations."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
@@ -48,6 +48,11 @@ def batches(updates: int, size: int, seed: int = 0) -> Iterator[Any]:
         }
 
 
+def batch_of(columns: Mapping[str, np.ndarray], rows: np.ndarray) -> Batch:
+    s, a, r, s2, terminal = (jnp.asarray(columns[name]) for name in ("s", "a", "r", "s2", "terminal"))
+    return Batch(s, a, r, s2, terminal, jnp.asarray(rows))
+
+
 def flat(arrays: Iterator[Any] | list[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
 
@@ -57,11 +62,11 @@ def largest_difference(config: Any, state: Any, reference: Any) -> float:
     worst = 0.0
     for net, expected in ((state.actor, reference.actor), (state.target_actor, reference.target_actor)):
         ours = flat(p for pair in zip(net.weights, net.biases, strict=True) for p in pair)
-        worst = max(worst, np.linalg.norm(ours - flat(expected.parameters)) / np.linalg.norm(ours))
+        worst = max(worst, float(np.linalg.norm(ours - flat(expected.parameters)) / np.linalg.norm(ours)))
     for net, members in ((state.critics, reference.critics), (state.target_critics, reference.target_critics)):
         for i in range(config.critics):
             ours = flat(p[i] for pair in zip(net.weights, net.biases, strict=True) for p in pair)
-            worst = max(worst, np.linalg.norm(ours - flat(members[i].parameters)) / np.linalg.norm(ours))
+            worst = max(worst, float(np.linalg.norm(ours - flat(members[i].parameters)) / np.linalg.norm(ours)))
     return worst
 
 
@@ -77,9 +82,10 @@ def run_both(config: Any, dtype: type, updates: int = 20, size: int = 100, seed:
         key = jax.random.fold_in(jax.random.key(9), number)
         noise = np.asarray(jax.random.normal(key, (size, ACTIONS), dtype), dtype=np.float64)
         # Both sides get the very same numbers: those that the narrower type can hold.
-        exact = {name: np.asarray(value, dtype=dtype) for name, value in batch.items() if name != "rows"}
-        columns = (exact[name] for name in ("s", "a", "r", "s2", "terminal"))
-        inputs = Batch(*columns, jnp.asarray(batch["rows"]))
+        exact: dict[str, np.ndarray] = {
+            name: np.asarray(value, dtype=dtype) for name, value in batch.items() if name != "rows"
+        }
+        inputs = batch_of(exact, batch["rows"])
         state, _ = UPDATE(config, state, inputs, key, number % config.actor_delay)
         wide = {name: value.astype(np.float64) for name, value in exact.items()}
         reference.update(**wide, noise=noise, rows=batch["rows"])
@@ -126,7 +132,7 @@ def test_twenty_updates_agree_in_float32() -> None:
     ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()),
 )
 def test_every_disputed_option_agrees(options: dict[str, Any]) -> None:
-    settings = {"hidden": (32, 24), "bc_decay_every": 3} | options
+    settings: dict[str, Any] = {"hidden": (32, 24), "bc_decay_every": 3} | options
     with jax.enable_x64(True):
         assert run_both(score.Config(**settings), jnp.float64, updates=9, size=32)[0] < 1e-10
 
@@ -140,16 +146,7 @@ def test_the_reference_notices_a_wrong_penalty() -> None:
         batch = next(batches(1, 32))
         key = jax.random.key(9)
         noise = np.asarray(jax.random.normal(key, (32, ACTIONS), jnp.float64))
-        inputs = Batch(
-            batch["s"],
-            batch["a"],
-            batch["r"],
-            batch["s2"],
-            batch["terminal"],
-            jnp.asarray(batch["rows"]),
-            batch["a"],
-            batch["r"],
-        )
+        inputs = batch_of(batch, batch["rows"])
         state, _ = score.update(config, state, inputs, key, 0)
         reference.update(**batch, noise=noise)
         assert largest_difference(config, state, reference) > 1e-9
@@ -166,12 +163,7 @@ def test_spectral_norm_divides_by_the_largest_singular_value() -> None:
     np.testing.assert_allclose(largest, 1.0, rtol=1e-4)
     np.testing.assert_array_equal(normalised.weights[0], state.critics.weights[0])
     batch = next(batches(1, 32))
-    inputs = Batch(
-        *(jnp.asarray(batch[k], jnp.float32) for k in ("s", "a", "r", "s2", "terminal")),
-        batch["rows"],
-        batch["a"],
-        batch["r"],
-    )
+    inputs = batch_of({name: np.asarray(value, np.float32) for name, value in batch.items()}, batch["rows"])
     after, metrics = score.update(config, state, inputs, jax.random.key(1), 0)
     assert np.isfinite(metrics["critic_loss"])
     assert not np.allclose(after.power, state.power)

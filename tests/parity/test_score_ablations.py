@@ -23,7 +23,7 @@ from tests.parity.test_bear import latent_action, mmd
 from tests.parity.test_uwac import dropped, statistics
 
 OBSERVATIONS, ACTIONS, SIZE, LATENT, MEMBERS = 3, 2, 6, 4, 3
-SMALL = {
+SMALL: dict[str, Any] = {
     "hidden": (6, 5), "vae_hidden": (7, 6), "critics": MEMBERS, "target_samples": 3, "acting_samples": 8, "tau": 0.1,
     "dropout_passes": 4, "bc_decay_every": 2, "bc_decay": 0.5,
 }  # fmt: skip
@@ -83,7 +83,7 @@ class Reference:
         s2: np.ndarray,
         terminal: np.ndarray,
         noise: Any,
-        masks: tuple[None, None, None],
+        masks: Any,
     ) -> None:
         c, n = self.config, len(r)
         here, there, once = masks
@@ -173,7 +173,7 @@ VARIANTS = [
 
 
 def both(
-    settings: dict[str, Any], reference_settings: dict[str, str] | None = None, updates: int = 4
+    settings: dict[str, Any], reference_settings: dict[str, Any] | None = None, updates: int = 4
 ) -> tuple[Config, State, Reference, np.ndarray]:
     """Method and reference after the same updates."""
     config = score.Config(**SMALL, **settings)
@@ -238,7 +238,7 @@ def test_updates_agree_in_float64(settings: dict[str, Any]) -> None:
         width = LATENT if config.constraint == "fix" else ACTIONS
         noise = np.asarray(jax.random.normal(jax.random.key(0), (8, 1, width)))[:, 0]
         expected = [reference.act(row, noise) for row in s]
-        np.testing.assert_allclose(score.act(config, score.policy(state), s), expected, rtol=1e-7)
+        np.testing.assert_allclose(score.act(config, score.policy(state), jnp.asarray(s)), expected, rtol=1e-7)
 
 
 @pytest.mark.parametrize(

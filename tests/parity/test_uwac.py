@@ -10,7 +10,7 @@ import pytest
 
 from score_rl.algorithms import bear, uwac
 from score_rl.algorithms.algorithm import Batch, Shapes
-from score_rl.nets.dropout import dropout
+from score_rl.nets.dropout import Masks, dropout
 from score_rl.nets.kernels.launching import ProgramShape
 from score_rl.nets.kernels.passes import DropoutPasses
 from score_rl.nets.precision import Arithmetic, arithmetic
@@ -21,7 +21,14 @@ from tests.parity.test_bear import Reference as BearReference
 from tests.parity.test_bear import latent_action, mmd
 
 OBSERVATIONS, ACTIONS, SIZE, LATENT = 3, 2, 5, 4
-SMALL = {"hidden": (6, 5), "vae_hidden": (5, 4), "target_samples": 2, "acting_samples": 6, "tau": 0.1, "passes": 4}
+SMALL: dict[str, Any] = {
+    "hidden": (6, 5),
+    "vae_hidden": (5, 4),
+    "target_samples": 2,
+    "acting_samples": 6,
+    "tau": 0.1,
+    "passes": 4,
+}
 
 
 def masks_of(config: Any, key: jax.Array, rows: int, passes: Any = None, members: int = 2) -> Any:
@@ -77,7 +84,7 @@ class Reference(BearReference):
         self.power = [[np.array(v[i]) for v in state.power] for i in range(2)]
         self.target_power = [[np.array(v[i]) for v in state.target_power] for i in range(2)]
 
-    def update(
+    def update(  # type: ignore[override]
         self,
         s: np.ndarray,
         a: np.ndarray,
@@ -184,13 +191,19 @@ def test_an_update_whose_passes_are_kernels(rate: float) -> None:
     options = SMALL | {"hidden": (64, 64), "mmd_samples": 2, "warmup_steps": 0, "passes": 50}
     config = uwac.Config(**options, dropout=rate)
     state = uwac.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
-    s, a, r, s2, terminal = (np.float32(x) for x in next(iter(ref.batches(1, SIZE, OBSERVATIONS, ACTIONS))))
+    s, a, r, s2, terminal = (
+        jnp.asarray(x, jnp.float32) for x in next(iter(ref.batches(1, SIZE, OBSERVATIONS, ACTIONS)))
+    )
     batch, small = Batch(s, a, r, s2, terminal, jnp.arange(SIZE)), ProgramShape(64, 4, 1, 2)
     plain = Arithmetic("bfloat16", emulated=True)
     results = []
     for chosen in (plain, plain._replace(passes=DropoutPasses(values=small, slopes=small, interpret=True))):
         with arithmetic(chosen):
-            results.append(jax.jit(lambda *given: uwac.update(config, *given, 0))(state, batch, jax.random.key(1)))
+            results.append(
+                jax.jit(lambda state, batch, key: uwac.update(config, state, batch, key, 0))(
+                    state, batch, jax.random.key(1)
+                )
+            )
     (one, metrics), (other, other_metrics) = results
     tolerance = 0.01 if rate else 1e-3
     for name in ("weight", "actor_weight", "critic_loss", "q_target"):
@@ -203,7 +216,8 @@ def test_an_update_whose_passes_are_kernels(rate: float) -> None:
 
 def test_dropout_keeps_the_mean_and_the_rate() -> None:
     x = jnp.ones((2, 500, 64))
-    for masks, rows in (("row", 500), ("pass", 1)):
+    cases: tuple[tuple[Masks, int], ...] = (("row", 500), ("pass", 1))
+    for masks, rows in cases:
         found = np.asarray(dropout(x, jax.random.key(0), 0.1, masks))
         assert set(np.unique(found)) == {np.float32(0), np.float32(1 / 0.9)}
         assert abs((found == 0).mean() - 0.1) < (0.005 if masks == "row" else 0.08)
@@ -211,7 +225,7 @@ def test_dropout_keeps_the_mean_and_the_rate() -> None:
 
 
 @pytest.mark.parametrize("masks", ["row", "pass"])
-def test_candidates_can_be_compared_with_dropout_on(masks: str) -> None:
+def test_candidates_can_be_compared_with_dropout_on(masks: Masks) -> None:
     """As the published code does: the first critic's mean over passes decides."""
     with jax.enable_x64(True):
         config = uwac.Config(**SMALL, acting_passes=3, dropout=0.4, dropout_masks=masks, spectral_norm=False)
@@ -219,7 +233,7 @@ def test_candidates_can_be_compared_with_dropout_on(masks: str) -> None:
         rng = np.random.default_rng(5)
         critics = jax.tree.map(lambda p: p + rng.normal(size=p.shape), state.bear.critics)
         policy = uwac.ALGORITHM.policy(state._replace(bear=state.bear._replace(critics=critics)))
-        s, key = rng.normal(size=(SIZE, OBSERVATIONS)), jax.random.key(7)
+        s, key = jnp.asarray(rng.normal(size=(SIZE, OBSERVATIONS))), jax.random.key(7)
         candidates = np.asarray(bear.sampled_actions(config, policy.actor, s, key))
         rows = config.acting_samples * SIZE
         passes = masks_of(config, jax.random.fold_in(key, 1), rows, 3, members=1)

@@ -77,7 +77,7 @@ def opened(browser: Any, report: Path) -> Iterator[Any]:
     """Open the page; whatever it asks for or complains about is a failure."""
     made = []
 
-    def open_page(width: Any, scheme: Any, folder: str = report / "page") -> Any:
+    def open_page(width: Any, scheme: Any, folder: Path = report / "page") -> Any:
         context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page, complaints, requests = context.new_page(), [], []
         page.on("console", lambda message: complaints.append(message.text))

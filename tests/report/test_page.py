@@ -22,7 +22,10 @@ class Tags(HTMLParser):
 
     def __init__(self, page: Path) -> None:
         super().__init__()
-        self.tags, self.links, self.ids, self.text = [], [], [], []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.text: list[str] = []
         self.feed(page.read_text())
 
     def handle_starttag(self, tag: str, attrs: list[Any]) -> None:

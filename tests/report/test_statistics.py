@@ -164,7 +164,7 @@ def test_intervals_overlap_where_they_touch() -> None:
 
 
 def test_companies_are_compared_over_the_same_data() -> None:
-    scores = {
+    scores: dict[str, dict[str, list[float]]] = {
         "wide": {"a": [1, 2], "b": [3, 4], "c": [5, 6]},
         "too": {"a": [1, 2], "b": [3, 4], "c": [5, 6]},
         "narrow": {"b": [7, 8, 9]},

@@ -63,7 +63,7 @@ def test_runs_that_choose_settings_are_averaged_with_no_result(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("folder", sorted(STORED.rglob("curves.csv")), ids=lambda path: str(path.parent.name))
-def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(folder: str) -> None:
+def test_the_repositorys_own_results_are_readable_and_say_where_they_come_from(folder: Path) -> None:
     if not (folder.parent / "summary.json").exists():
         assert folder.parents[1].name == "independent", "d3rlpy's, which are no runs of this package"
         return

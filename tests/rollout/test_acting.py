@@ -48,7 +48,7 @@ def test_what_an_action_costs(algorithm: str, settings: dict[str, Any], costly: 
 
 def test_an_actor_that_training_waits_for_judges_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Waiting(FleetActor):
-        def __init__(self, *arguments: ExperimentSpec | FleetProgram) -> None:
+        def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             self.training_waits = True
 
@@ -91,9 +91,8 @@ def test_candidates_cannot_be_written_down(algorithm: str) -> None:
 
 def test_judging_in_processes_is_judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
-    real = processes._Process
 
-    class Watched(real):
+    class Watched(processes._Process):
         def __init__(self, niceness: int) -> None:
             super().__init__(niceness)
             started.append(self.pid)

@@ -8,7 +8,7 @@ from typing import Any, Never
 import numpy as np
 import pytest
 
-from score_rl.envs.locomotion import Locomotion
+from score_rl.envs.interface import Environment
 from score_rl.rollout import episodes as rollouts
 from score_rl.rollout.episodes import episode_generators, judge, judge_in_groups, policy_groups
 
@@ -52,7 +52,7 @@ def test_threads_of_all_groups_together_are_the_cores(monkeypatch: pytest.Monkey
     seen = []
     real = rollouts.make_environment
 
-    def watched(*arguments: int | str, threads: int | None = None, **options: Any) -> Locomotion:
+    def watched(*arguments: Any, threads: int, **options: Any) -> Environment:
         seen.append(threads)
         return real(*arguments, threads=threads, **options)
 

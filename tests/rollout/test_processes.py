@@ -8,6 +8,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,7 @@ def weights(number: int) -> np.ndarray:
     return np.random.default_rng(number).normal(size=(11, 3)).astype(np.float32)
 
 
-def act(numbers: list[jax.Array], observations: jax.Array) -> jax.Array:
+def act(numbers: Any, observations: Any) -> jax.Array:
     return jnp.tanh(observations @ numbers[0])
 
 
@@ -52,9 +53,13 @@ def ended(pid: int) -> bool:
 def test_they_answer_what_one_process_finds(judges: Judges) -> None:
     answers = judges.ask(questions())
     for number, answer in enumerate(answers):
+
+        def alone_acts(observations: np.ndarray, number: int = number) -> np.ndarray:
+            return np.asarray(act([weights(number)], observations[0]))[None]
+
         alone = judge(
             "hopper",
-            lambda observations, number=number: np.asarray(act([weights(number)], observations[0]))[None],
+            alone_acts,
             [episode_generators(f"policy {number}", 0, EPISODES)],
         )
         np.testing.assert_array_equal(answer.lengths, alone.lengths[0])

@@ -2,7 +2,6 @@
 
 import threading
 import types
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,7 +19,8 @@ class Actor:
     judgements_at_once = 1
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.allowed, self.asked, self.cancelled, self.closed = threading.Semaphore(0), [], False, False
+        self.allowed, self.cancelled, self.closed = threading.Semaphore(0), False, False
+        self.asked: list[tuple[int, list[str]]] = []
         self.error = error
 
     def judge(self, policies: float, step: int, alive: set[str]) -> list[Row]:
@@ -42,15 +42,16 @@ class Progress:
     seconds = 0.0
 
     def __init__(self) -> None:
-        self.shown = []
+        self.shown: list[dict[str, str]] = []
 
     def show(self, facts: dict[str, str]) -> None:
         self.shown.append(facts)
 
 
 @pytest.fixture
-def context() -> SimpleNamespace:
-    stored, said = [], []
+def context() -> Any:
+    stored: list[Row] = []
+    said: list[str] = []
     return types.SimpleNamespace(
         metrics=types.SimpleNamespace(write=stored.extend, rows=stored),
         announcer=types.SimpleNamespace(say=said.append, said=said),
@@ -58,11 +59,12 @@ def context() -> SimpleNamespace:
     )
 
 
-def queue_of(context: SimpleNamespace, actor: Actor) -> EvaluationQueue:
-    return EvaluationQueue(actor, context, Progress())
+def queue_of(context: Any, actor: Any) -> Any:
+    progress: Any = Progress()
+    return EvaluationQueue(actor, context, progress)
 
 
-def test_results_are_stored_in_order_and_none_is_lost(context: SimpleNamespace) -> None:
+def test_results_are_stored_in_order_and_none_is_lost(context: Any) -> None:
     actor = Actor()
     with queue_of(context, actor) as queue:
         queue.submit(5, 1.0, ["a", "b"])
@@ -81,7 +83,7 @@ def test_results_are_stored_in_order_and_none_is_lost(context: SimpleNamespace) 
     assert (actor.cancelled, actor.closed) == (False, True)
 
 
-def test_training_waits_where_too_many_are_under_way(context: SimpleNamespace) -> None:
+def test_training_waits_where_too_many_are_under_way(context: Any) -> None:
     actor = Actor()
     with queue_of(context, actor) as queue:
         for number in range(MOST_WAITING):
@@ -94,7 +96,7 @@ def test_training_waits_where_too_many_are_under_way(context: SimpleNamespace) -
     assert [row.step for row in context.metrics.rows] == list(range(MOST_WAITING + 1))
 
 
-def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context: SimpleNamespace) -> None:
+def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context: Any) -> None:
     actor = Actor(TimeoutError("the simulator hangs"))
     actor.allowed.release()
 
@@ -111,7 +113,7 @@ def test_what_goes_wrong_reaches_training_and_the_rest_is_cancelled(context: Sim
     assert context.metrics.rows == []
 
 
-def test_nothing_is_submitted_where_nothing_can_be_evaluated(context: SimpleNamespace) -> None:
+def test_nothing_is_submitted_where_nothing_can_be_evaluated(context: Any) -> None:
     actor = Actor()
     actor.can_judge = False
     with queue_of(context, actor) as queue:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -27,15 +28,16 @@ def monitor_of(tmp_path: Path) -> Callable[..., Any]:
     algorithm, dataset = get_algorithm("score"), recording()
 
     def make(number: int) -> tuple[RunMonitor, StatusKeeper, list[Any]]:
-        status, said = StatusKeeper(Folder(tmp_path)), []
+        status = StatusKeeper(Folder(tmp_path))
+        said: list[str] = []
         runs = [Run(f"run-{n}", algorithm, dataset, n, make_config(algorithm, {})) for n in range(number)]
         low, high = float(dataset.rewards.min()), float(dataset.rewards.max())
-        one = Treatment(*(np.float32(0) for _ in Treatment._fields))._replace(
-            reward_shift=np.float32(low), reward_scale=np.float32(high - low)
+        one = Treatment(*(jnp.float32(0) for _ in Treatment._fields))._replace(
+            reward_shift=jnp.float32(low), reward_scale=jnp.float32(high - low)
         )
         stacked = jax.tree.map(lambda leaf: np.stack([leaf] * number), one)
         status.begin([run.id for run in runs], 0, 100)
-        context = types.SimpleNamespace(status=status, announcer=types.SimpleNamespace(say=said.append))
+        context: Any = types.SimpleNamespace(status=status, announcer=types.SimpleNamespace(say=said.append))
         return RunMonitor(runs, stacked, context), status, said
 
     return make

@@ -23,7 +23,7 @@ from score_rl.store.metrics import Row
 from score_rl.store.request import ExperimentSpec
 from tests.run.conftest import recording
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "steps": 60, "seeds": [0, 1, 2], "eval_every": 30, "log_every": 30, "eval_episodes": 1, "transitions": 2_000,
     "config": {"hidden": (32, 32), "batch_size": 32}, "quiet": True,
 }  # fmt: skip
@@ -79,7 +79,8 @@ def assert_same(one: Experiment, other: Experiment) -> None:
     """But for roundings: programs of different lengths are compiled differently."""
     trained = [[row for row in table(e) if row.name.startswith("train/")] for e in (one, other)]
     assert [row[:3] for row in trained[0]] == [row[:3] for row in trained[1]]
-    np.testing.assert_allclose(*([row.value for row in rows] for rows in trained), rtol=1e-4, atol=1e-6)
+    first_values, other_values = ([row.value for row in rows] for rows in trained)
+    np.testing.assert_allclose(first_values, other_values, rtol=1e-4, atol=1e-6)
     first, second = states(one), states(other)
     assert first.keys() == second.keys()
     for name in first:

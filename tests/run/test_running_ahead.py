@@ -11,7 +11,7 @@ from score_rl.run.experiment import Experiment
 from score_rl.run.training import FleetTrainer, StartedCall, Workers
 from score_rl.store.metrics import Row
 
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "steps": 80, "seeds": [0, 1], "eval_every": 20, "log_every": 10, "eval_episodes": 1, "transitions": 2_000,
     "config": {"hidden": (32, 32), "batch_size": 32}, "quiet": True,
 }  # fmt: skip
@@ -29,14 +29,15 @@ def undisturbed(tmp_path: Path) -> list[Row]:
 @pytest.fixture
 def ahead(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """As on an accelerator. The windows that were begun, and those that were dealt with, in their order."""
-    order = []
+    order: list[tuple[str, int]] = []
     make, deal_with = FleetTrainer.__init__, FleetTrainer._deal_with
 
     def watched(self: FleetTrainer, *arguments: Any) -> None:
         make(self, *arguments)
         self.starts_ahead = True
         real = self.program.advance
-        self.program.advance = lambda state, step, length: (order.append(("begun", step)), real(state, step, length))[1]
+        begun = lambda state, step, length: (order.append(("begun", step)), real(state, step, length))[1]  # noqa: E731
+        monkeypatch.setattr(self.program, "advance", begun)
 
     def dealt(self: FleetTrainer, started: StartedCall, workers: Workers) -> None:
         order.append(("dealt", started.call.end))

@@ -2,25 +2,25 @@
 
 import signal
 import threading
-from typing import Any
 
 import pytest
 
 from score_rl.run import messages
+from score_rl.run.messages import Announcer
 from score_rl.run.signals import StopRequest
 
 
-class Announcer:
+class Listener(Announcer):
     def __init__(self) -> None:
-        self.said = []
+        self.said: list[str] = []
 
-    def insist(self, message: Any) -> None:
+    def insist(self, message: str) -> None:
         self.said.append(message)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_signal_asks_and_the_second_ends(number: int) -> None:
-    stop, announcer, before = StopRequest(), Announcer(), signal.getsignal(number)
+    stop, announcer, before = StopRequest(), Listener(), signal.getsignal(number)
     with stop.listening(announcer):
         assert not stop.asked
         signal.raise_signal(number)
@@ -33,7 +33,7 @@ def test_the_first_signal_asks_and_the_second_ends(number: int) -> None:
 
 def test_handlers_are_put_back_after_an_error() -> None:
     stop, before = StopRequest(), signal.getsignal(signal.SIGINT)
-    with pytest.raises(RuntimeError), stop.listening(Announcer()):
+    with pytest.raises(RuntimeError), stop.listening(Listener()):
         raise RuntimeError("training failed")
     assert signal.getsignal(signal.SIGINT) is before
 
@@ -42,7 +42,7 @@ def test_another_thread_trains_without_signals() -> None:
     entered = []
 
     def train() -> None:
-        with StopRequest().listening(Announcer()):
+        with StopRequest().listening(Listener()):
             entered.append(True)
 
     thread = threading.Thread(target=train)

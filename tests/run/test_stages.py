@@ -89,7 +89,7 @@ def count(windows: list[int], every: int = 4) -> tuple[Counts, dict[str, float]]
 
 def test_refreshes_come_before_every_so_many_updates() -> None:
     state, metrics = count([12])
-    assert (state.step, state.refreshed, state.latest) == (12, 3, 8)
+    assert [int(count) for count in (state.step, state.refreshed, state.latest)] == [12, 3, 8]
     assert metrics["age"] == 1.5
     assert metrics["turn"] == 0.5
 
@@ -125,7 +125,7 @@ def test_held_out_rows_are_never_trained_on(length: int, rows: int) -> None:
 def test_a_bootstrap_sample_is_like_one_drawn_with_replacement() -> None:
     """Each of two networks misses about 1/e of the rows, and not the same ones."""
     rows, words = 20_000, np.array([123, 456_789], np.uint32)
-    picked = np.asarray(scrambled(np.arange(rows, dtype=np.uint32)[None] ^ words[:, None])) % rows
+    picked = np.asarray(scrambled(jnp.arange(rows, dtype=np.uint32)[None] ^ words[:, None])) % rows
     for sample in picked:
         assert abs(len(np.unique(sample)) / rows - (1 - 1 / np.e)) < 0.01
         assert np.histogram(sample, 20, (0, rows))[0].std() < 60  # 31 expected
@@ -135,7 +135,7 @@ def test_a_bootstrap_sample_is_like_one_drawn_with_replacement() -> None:
 
 # -- stages in a fleet ------------------------------------------------------------------------------------------------
 
-TINY = {
+TINY: dict[str, Any] = {
     "hidden": (8, 8), "batch_size": 16, "rollouts": 16, "rollout_every": 10, "dynamics_hidden": (6, 6),
     "dynamics_decay": (1e-5, 1e-5, 1e-5), "models": 3, "elites": 2, "dynamics_epochs": 5, "held_out": 50,
 }  # fmt: skip
@@ -146,7 +146,7 @@ def mopo_run(dataset: Dataset, seed: int, **settings: Any) -> Run:
     return Run(f"{dataset.name}-{seed}", mopo, dataset, seed, mopo.Config(**(TINY | settings)))
 
 
-def fit_all(program: Any, epochs: Any, active: bool = True) -> Any:
+def fit_all(program: Any, epochs: int, active: bool | np.ndarray = True) -> Any:
     state, told = program.init(), []
     for epoch in range(epochs):
         state, metrics = program.epoch(state, np.broadcast_to(active, len(program.program.runs)), epoch)
@@ -292,9 +292,9 @@ def test_pieces_of_an_epoch_change_nothing() -> None:
 
 def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def piece(**settings: Any) -> int:
-        return StageProgram(
-            FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0
-        ).updates_per_call
+        stage = StageProgram(FleetProgram([mopo_run(recording(), seed, **settings) for seed in (0, 1)]), 0)
+        assert stage.updates_per_call is not None
+        return stage.updates_per_call
 
     monkeypatch.setattr(effort, "OPERATIONS_PER_CALL", 1e8)
     few, more = piece(batch_size=64), piece(batch_size=16)

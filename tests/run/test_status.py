@@ -80,7 +80,7 @@ def test_a_warning_lasts_as_long_as_it_is_true(folder: Folder) -> None:
         (InputError("no space"), "failed"),
     ],
 )
-def test_the_status_says_how_training_ended(folder: Path, error: Any, state: str) -> None:
+def test_the_status_says_how_training_ended(folder: Folder, error: Any, state: str) -> None:
     folder.write_status(StatusRecord(state="failed", error="of another time"))
     status = StatusKeeper(folder)
 

@@ -26,7 +26,7 @@ def test_means_count_every_update_alike(calls: list[tuple[int, list[float]]]) ->
     if not calls:
         assert means == {}
         return
-    every_update = np.concatenate([np.tile(np.float64(q), (updates, 1)) for updates, q in calls])
+    every_update = np.concatenate([np.tile(np.asarray(q, np.float64), (updates, 1)) for updates, q in calls])
     np.testing.assert_allclose(means["q"], every_update.mean(axis=0), rtol=1e-9, atol=1e-6)
     np.testing.assert_array_equal(means["loss"], -means["q"])
 

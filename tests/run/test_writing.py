@@ -24,7 +24,8 @@ def train(out: Path) -> Experiment:
 
 def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train(tmp_path / "quick")
-    written, save = [], checkpoint_writer.save_checkpoint
+    written: list[int] = []
+    save = checkpoint_writer.save_checkpoint
 
     def slow(folder: Path, step: int, arrays: dict[str, np.ndarray], about: dict[str, list[str] | str]) -> Path:
         time.sleep(0.1)
@@ -42,7 +43,8 @@ def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_disk_that_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written, save = [], checkpoint_writer.save_checkpoint
+    written: list[int] = []
+    save = checkpoint_writer.save_checkpoint
 
     def full(folder: Path, step: int, arrays: dict[str, np.ndarray], about: dict[str, list[str] | str]) -> Path:
         if written:

@@ -41,6 +41,7 @@ def test_what_was_said_of_runs_is_kept(written: Path) -> None:
     diverged, doubtful = (run.status for run in score_rl.load("odd"))
     assert diverged == RunStatus("diverged", 0, diverged_at=10)
     assert (doubtful.state, doubtful.step) == ("finished", 40)
+    assert doubtful.warning is not None
     assert doubtful.warning.startswith("Q is -4.5e+03, but rewards add up to 0 at least")
 
 

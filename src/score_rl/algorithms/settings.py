@@ -7,7 +7,7 @@ A setting holds its default, where the default comes from, its limits and the gr
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypeVar, dataclass_transform, get_args, get_origin
 
 import jax
 from jaxtyping import Array, Bool
@@ -87,6 +87,7 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+@dataclass_transform(frozen_default=True)
 def config(cls: type[ConfigT]) -> type[ConfigT]:
     """Make a class of `setting`s a frozen dataclass whose traced fields are the leaves of a pytree."""
     cls = dataclasses.dataclass(frozen=True)(cls)

@@ -25,7 +25,7 @@ def test_ways_take_turns_and_are_stored(tmp_path: Path, capsys: pytest.CaptureFi
         out=tmp_path / "critics.json",
     )  # fmt: skip
     critics.main(asked)
-    stored = json.loads(asked.out.read_text())["critics"]
+    stored = json.loads((tmp_path / "critics.json").read_text())["critics"]
     assert set(stored) == {"2/2/70 grad", "2/2/70 input"}
     for figures in stored.values():
         assert all(len(figures[way]["rounds"]) == 2 and figures[way]["microseconds"] > 0 for way in ways)

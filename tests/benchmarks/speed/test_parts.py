@@ -17,9 +17,10 @@ from score_rl.engine.batches import pack_rows
 @pytest.fixture
 def measure(tmp_path: Path) -> Callable[..., Any]:
     def call(part: Callable[..., Any], **options: Any) -> dict[str, Any]:
-        asked = Arguments(out=tmp_path / "speed.json", rounds=1, seconds=0.2, **options)
-        part(asked, timing.Results(asked.out), timing.Clock(options.get("limit", 100.0)))
-        return json.loads(asked.out.read_text()) if asked.out.exists() else {}
+        out = tmp_path / "speed.json"
+        asked = Arguments(out=out, rounds=1, seconds=0.2, **options)
+        part(asked, timing.Results(out), timing.Clock(options.get("limit", 100.0)))
+        return json.loads(out.read_text()) if out.exists() else {}
 
     return call
 

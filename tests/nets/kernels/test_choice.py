@@ -14,7 +14,7 @@ from score_rl.nets.kernels.padded import FORM_FOR_UNITS
 from score_rl.nets.kernels.passes import DropoutPasses
 from score_rl.nets.kernels.streamed import Streamed
 from score_rl.nets.perceptron import Perceptron
-from score_rl.nets.precision import Arithmetic, arithmetic
+from score_rl.nets.precision import Arithmetic, Precision, arithmetic
 
 
 def made_up(platform: str, capability: str | None = None) -> Any:
@@ -51,7 +51,7 @@ def test_a_gpu_that_multiplies_bfloat16_has_kernels(capability: str, memory: int
     ("precision", "device"),
     [("float32", HOPPER), ("bfloat16", made_up("gpu", "7.5")), ("bfloat16", made_up("gpu", "gfx942"))],
 )
-def test_other_gpus_and_float32_have_aligned_layers_only(precision: str, device: Any) -> None:
+def test_other_gpus_and_float32_have_aligned_layers_only(precision: Precision, device: Any) -> None:
     assert arithmetic_for(precision, device, 1) == Arithmetic(precision, multiple=64)
 
 

@@ -21,7 +21,8 @@ def network(width: int = 128, inputs: int = INPUTS) -> Perceptron:
     return Perceptron.init(jax.random.key(0), (inputs, width, width, 1), members=MEMBERS)
 
 
-def kernels(tiling: Tiling) -> Callable[..., Any]:
+def kernels(tiling: Tiling | None) -> Callable[..., Any]:
+    assert tiling is not None
     return lambda net, x: outputs(net.weights, net.biases, x, tiling)
 
 

@@ -36,7 +36,7 @@ def widened(net: Perceptron, x: jax.Array, layout: Layout = AMX.few) -> jax.Arra
 @pytest.mark.parametrize("rows", [50, 64])
 @pytest.mark.parametrize("layout", ALL)
 def test_in_float32_it_is_the_network(
-    sizes: tuple[int, ...], rows: int, layout: str, monkeypatch: pytest.MonkeyPatch
+    sizes: tuple[int, ...], rows: int, layout: Layout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)  # the same without rounding: its algebra
     net, x = network(*sizes), jax.random.normal(jax.random.key(1), (rows, sizes[0]))
@@ -49,7 +49,7 @@ def test_in_float32_it_is_the_network(
 @pytest.mark.parametrize(("most_rows", "most_blocks"), [(32, 16), (64, 2), (7, 3)])
 @pytest.mark.parametrize("layout", ALL)
 def test_blocks_of_rows_change_nothing(
-    layout: str, most_rows: int, most_blocks: int, monkeypatch: pytest.MonkeyPatch
+    layout: Layout, most_rows: int, most_blocks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(padded, "DTYPE", jnp.float32)
     net, x = network(5, 16, 16), jax.random.normal(jax.random.key(1), (150, 5))
@@ -61,7 +61,7 @@ def test_blocks_of_rows_change_nothing(
 
 
 @pytest.mark.parametrize("layout", ALL)
-def test_rounding_costs_what_bfloat16_costs(layout: str) -> None:
+def test_rounding_costs_what_bfloat16_costs(layout: Layout) -> None:
     net, x = network(23, 128, 128), jax.random.normal(jax.random.key(1), (50, 23))
     q, slopes = gradients(partial(widened, layout=layout), net, x)
     expected, expected_slopes = gradients(plain, net, x)
@@ -84,7 +84,7 @@ def test_fleets_of_networks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("number", [1, 6])
 @pytest.mark.parametrize("layout", ALL)
-def test_actors(layout: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_actors(layout: Layout, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     actor, x = Perceptron.init(jax.random.key(0), (17, 64, 64, number)), jax.random.normal(jax.random.key(1), (50, 17))
 
     def both() -> Any:

@@ -45,12 +45,15 @@ def found(
 # -- transcribed from the papers, in float64 and unbounded integers ---------------------------------------------------
 
 
-def philox(key: jax.Array, first: np.ndarray, second: np.ndarray, rounds: int = 10) -> tuple[np.ndarray, np.ndarray]:
+def philox(
+    key: int, counter: tuple[np.ndarray | int, np.ndarray | int], rounds: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
+    first, second = counter
     first, second = np.asarray(first, np.uint64), np.asarray(second, np.uint64)
     for _ in range(rounds):
         product = first * np.uint64(0xD256D193)
         first, second = product >> np.uint64(32) ^ np.uint64(key) ^ second, product & np.uint64(0xFFFFFFFF)
-        key = (int(key) + 0x9E3779B9) % 2**32
+        key = (key + 0x9E3779B9) % 2**32
     return first, second
 
 
@@ -64,7 +67,7 @@ def masks(key: jax.Array, rate: float, members: int, rows: int, width: int, pass
         for layer in range(2):
             for member in range(members):
                 count = (high + (member * passes + number) * 2 + layer) % 2**32
-                words = philox(low, place, np.full_like(place, count))
+                words = philox(low, (place, np.full_like(place, count)))
                 bits = np.concatenate([half for word in words for half in (word & 0xFFFF, word >> 16)], axis=1)
                 kept[number, layer, member] = bits < (1 - np.float32(rate)) * 2**16
     return kept
@@ -74,10 +77,13 @@ def expected(
     net: Perceptron, hidden: jax.Array, kept: np.ndarray, rate: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean, variance and the mean's slope by the hidden layer."""
-    (w2, b2), (w3, b3) = ((np.float64(w), np.float64(b)) for w, b in zip(net.weights[1:], net.biases[1:], strict=True))
-    hidden, q, slopes = np.float64(hidden), [], []
+    (w2, b2), (w3, b3) = (
+        (np.asarray(w, np.float64), np.asarray(b, np.float64))
+        for w, b in zip(net.weights[1:], net.biases[1:], strict=True)
+    )
+    exact, q, slopes = np.asarray(hidden, np.float64), [], []
     for below, above in kept:
-        z = np.einsum("mri,mio->mro", below * hidden / (1 - rate), w2) + b2[:, None]
+        z = np.einsum("mri,mio->mro", below * exact / (1 - rate), w2) + b2[:, None]
         q.append(np.einsum("mri,mio->mro", above * np.maximum(z, 0) / (1 - rate), w3)[..., 0] + b3)
         delta = above * (z > 0) / (1 - rate) * w3[:, None, :, 0]
         slopes.append(below / (1 - rate) * np.einsum("mro,mio->mri", delta, w2))
@@ -97,7 +103,7 @@ PUBLISHED = [  # counter, key, result: the known answers for philox2x32 with ten
 def test_the_generator_gives_the_published_numbers(counter: tuple[int, int], key: int, result: tuple[int, int]) -> None:
     words = random_words(jnp.uint32(key), tuple(jnp.uint32(word) for word in counter), interpret=True)
     assert tuple(map(int, words)) == result
-    assert tuple(map(int, philox(key, *counter))) == result
+    assert tuple(map(int, philox(key, counter))) == result
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.37])

@@ -56,7 +56,9 @@ def complete(
     made = []
     for algorithm in methods:
         for dataset in datasets or paper_datasets():
-            mean = paper_table()[dataset, paper_method(algorithm)].mean + (shift or {}).get(algorithm, 0.0)
+            method = paper_method(algorithm)
+            assert method is not None
+            mean = paper_table()[dataset, method].mean + (shift or {}).get(algorithm, 0.0)
             length = steps // 1_000 if algorithm == "morel" else steps
             made += runs(algorithm, f"replica:{dataset}", [mean + 0.05 * seed for seed in range(-2, 3)], length)
     return made

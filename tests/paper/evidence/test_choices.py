@@ -54,6 +54,7 @@ def test_a_grids_choices_stand_beside_the_common_setting(tmp_path: Path) -> None
     )
     assert (expert.dataset, expert.beta, expert.bc_decay, expert.seeds) == ("hopper-expert", 0.1, 1.0, (5,))
     assert (expert.chosen, expert.common) == (110.0, 1.0)
+    assert expert.result is not None
     assert expert.result.scores == [108, 112]
     assert random.result is stored.results["score", "hopper-random"]  # the common setting was chosen
     table = tables.grid(dataclasses.replace(stored, choices=[expert, random]), tmp_path)
@@ -102,6 +103,7 @@ def chosen(stored: Evidence, dataset: str, more: float) -> list[Choice]:
 def test_a_shorter_report_of_a_choice_is_in_no_mean() -> None:
     stored = reading.collect(complete(methods=("score",)))
     (choice,) = chosen(stored, "hopper-expert", 5.0)
+    assert choice.result is not None
     short = dataclasses.replace(choice.result, protocol=dataclasses.replace(choice.result.protocol, updates=300_000))
     stored = dataclasses.replace(stored, choices=[dataclasses.replace(choice, result=short)])
     assert stored.chosen == {}

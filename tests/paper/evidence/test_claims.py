@@ -1,6 +1,7 @@
 """The paper's claims are judged by their rules, on results made up here."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,12 @@ def test_best_in_all_aggregates() -> None:
     assert word(complete({"td3-bc": 30.0}, two)) == FAILS
     equal = complete(methods=("score",))
     same = [dataclasses.replace(run, algorithm="td3-bc") for run in equal]
-    higher = Curve(np.array([MILLION]), np.array([same[0].score + 0.2]))
+    higher = Curve(np.array([MILLION]), np.array([(same[0].score or 0.0) + 0.2]))
     same[0] = dataclasses.replace(same[0], curves={"evaluation/score": higher})
     assert word(equal + same) == PART, "better in value, within the intervals"
 
 
-def sweep(name: str, values: dict[str, dict[str, tuple[int, int, int]]]) -> Evidence:
+def sweep(name: str, values: Mapping[str, Mapping[str, tuple[float, ...]]]) -> Evidence:
     """{data set: {variant: (score, half its interval, Q target)}} as an experiment stores it."""
     groups = [
         {"dataset": dataset, "variant": variant, "seeds": 5, "asked": 5, "largest": {},

@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,5 +36,5 @@ def test_every_command_is_one(command: str) -> None:
     if kind == "report":
         assert parse(ReportArguments, rest, "score report").runs
         return
-    asked = parse(EXPERIMENT_COMMANDS["run"], with_default_folder(rest[1:]), "score experiment run")
+    asked: Any = parse(EXPERIMENT_COMMANDS["run"], with_default_folder(rest[1:]), "score experiment run")
     assert [get_experiment(name).name for name in asked.names]

@@ -25,7 +25,7 @@ def test_the_map_is_drawn_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_info
 
-    threads = []
+    threads: list[int] = []
     fit = TSNE.fit_transform
     monkeypatch.setattr(
         TSNE, "fit_transform",

@@ -133,7 +133,7 @@ def test_a_picture_says_what_was_really_run() -> None:
 def test_stored_runs_find_their_line() -> None:
     def result(**settings: Any) -> RunResult:
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
-        return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", 1, 1, {})
+        return RunResult(Path(), "r", "score", "d", None, None, 0, config, "finished", 1, 1, {})
 
     variants = [Variant("SCORE"), Variant("without", {"bc_weight": 0.0})]
     found = matching(variants, [result(bc_weight=0.0), result(), result(bc_weight=0.5)])
@@ -157,7 +157,7 @@ def test_a_product_is_a_product() -> None:
 def test_of_several_lengths_the_fullest_is_shown() -> None:
     def result(steps: int, **settings: Any) -> RunResult:
         config = dataclasses.asdict(make_config(get_algorithm("score"), settings))
-        return RunResult(None, "r", "score", "d", None, None, 0, config, "finished", steps, steps, {})
+        return RunResult(Path(), "r", "score", "d", None, None, 0, config, "finished", steps, steps, {})
 
     lines = [Variant("low", settings={"beta": 0.1}), Variant("high", settings={"beta": 0.2})]
     kept = [result(1, beta=0.1), result(1, beta=0.2), result(2, beta=0.2), result(3, beta=0.2)]

@@ -34,7 +34,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_shared_runs_are_trained_once(tmp_path: Path, trained: list[Any]) -> None:
-    said = []
+    said: list[str] = []
     first = wanted(Variant("a"), Variant("b", {"beta": 0.0}))
     pool.ready(tmp_path, first, quiet=True, say=said.append)
     assert trained == [2]

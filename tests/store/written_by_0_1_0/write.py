@@ -34,7 +34,7 @@ COMMON: dict[str, Any] = {
     "tensorboard": False, "quiet": True, "checkpoint_minutes": 1000.0,
 }  # fmt: skip
 SCORE = {"hidden": (8, 8), "critics": 2, "batch_size": 16, "beta": [0.1, 0.5]}
-MOPO = {
+MOPO: dict[str, Any] = {
     "hidden": (8, 8), "batch_size": 16, "models": 2, "elites": 1, "dynamics_hidden": (8, 8), "dynamics_epochs": 3,
     "dynamics_decay": (2.5e-5, 5e-5, 7.5e-5), "rollouts": 4, "rollout_every": 10, "retain": 1, "held_out": 20,
 }  # fmt: skip
@@ -114,7 +114,9 @@ def main(folder: Path) -> None:
     rates = {"critic_learning_rate": [1e30, 1e3]}
     score_rl.train("noise.hdf5", config={**SCORE, "beta": 0.2} | rates, environment="none", out="odd", **COMMON)
     observations = np.random.default_rng(1).normal(1, 2, (5, 11)).astype(np.float32)
-    actions = {run.id: run.policy(observations) for name in ("score-stopped", "odd") for run in score_rl.load(name)}
+    actions: dict[str, Any] = {
+        run.id: run.policy(observations) for name in ("score-stopped", "odd") for run in score_rl.load(name)
+    }
     np.savez("actions.npz", observations=observations, **actions)
     machine = {"jax": jax.__version__, "processor": import_module("score_rl.fleet.compilation")._kind_of_processor()}
     Path("machine.json").write_text(json.dumps(machine) + "\n")
