@@ -23,7 +23,7 @@ from score_rl.envs import available_cores
 from score_rl.run.expansion import expand_runs
 from score_rl.run.precision import choose_precision
 from score_rl.store.provenance import provenance
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 
 OBSERVATION, ACTION = 17, 6  # halfcheetah's
 WINDOW, WINDOW_ON_CPU = 2_000, 20  # updates that a call does: far more than a call costs
@@ -52,10 +52,10 @@ def made_up_data(rows: int = 200_000) -> Dataset:
 def made_up_runs(algorithm: str, number: int, settings: Mapping[str, Any] | None = None) -> list[Run]:
     chosen = {name: (value,) for name, value in (settings or {}).items()}
     spec = ExperimentSpec(
-        algorithm=algorithm, datasets=("noise",), seeds=tuple(range(number)), settings=chosen, steps=2, eval_every=2,
-        eval_episodes=1, log_every=2,
+        algorithms=(AlgorithmRequest(algorithm, chosen),), datasets=("noise",), seeds=tuple(range(number)), steps=2,
+        eval_every=2, eval_episodes=1, log_every=2,
     )  # fmt: skip
-    return expand_runs(spec, get_algorithm(algorithm), [made_up_data()])
+    return expand_runs(spec, [made_up_data()])
 
 
 def window_of(algorithm: Algorithm, config: Any, platform: str) -> int:

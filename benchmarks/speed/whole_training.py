@@ -28,7 +28,7 @@ from score_rl.run.training import FleetTrainer, StartedCall, Workers
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsWriter, Row
 from score_rl.store.records import ExperimentRecord
-from score_rl.store.request import ExperimentSpec, default_log_every
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec, default_log_every
 
 from .arguments import Arguments, say
 from .timing import Clock, Results
@@ -65,14 +65,13 @@ def score_runs(
     environment: str | None = None,
     precision: str = "auto",
 ) -> tuple[list[Run], ExperimentSpec]:
-    algorithm = get_algorithm("score")
+    asked = AlgorithmRequest("score", precision=choose_precision(get_algorithm("score"), precision))
     spec = ExperimentSpec(
-        algorithm="score", datasets=tuple(d.name for d in datasets), seeds=tuple(range(seeds)), settings={},
-        steps=steps, eval_every=eval_every, eval_episodes=EPISODES,
+        algorithms=(asked,), datasets=tuple(d.name for d in datasets), seeds=tuple(range(seeds)), steps=steps,
+        eval_every=eval_every, eval_episodes=EPISODES,
         log_every=default_log_every(1_000_000, eval_every, 2) if eval_every > 2 else 2, environment=environment,
-        precision=choose_precision(algorithm, precision),
     )  # fmt: skip
-    return expand_runs(spec, algorithm, datasets), spec
+    return expand_runs(spec, datasets), spec
 
 
 def _train(number: int, fleet: Sequence[Run], spec: ExperimentSpec, stop_after: float | None = None) -> dict[str, Any]:
@@ -125,7 +124,7 @@ def measure_overlap(asked: Arguments, results: Results, clock: Clock) -> None:
             "what": "FleetTrainer on SCORE, 10 episodes of every run at each evaluation, against no evaluation; "
             "until the last update, the last judgements not counted",
             "datasets": list(asked.datasets),
-            "precision": spec.precision,
+            "precision": spec.of("score").precision,
             "runs": measured["with"][0]["runs"],
             "eval_every": asked.eval_every,
             "updates": asked.updates,
@@ -155,7 +154,7 @@ def measure_stretch(asked: Arguments, results: Results, clock: Clock) -> None:
             "what": f"{len(runs)} SCORE runs with 10 episodes each every {asked.eval_every:,} updates, each shape for "
             f"its share of {asked.minutes:g} minutes, continued to {asked.steps:,} updates",
             "datasets": list(asked.datasets),
-            "precision": spec.precision,
+            "precision": spec.of("score").precision,
             "complete": len(measured) == len(fleets),
             "fleets": measured,
             "minutes_for_all": sum(m["seconds_for_all"] for m in measured) / 60,

@@ -6,9 +6,10 @@ How a message names an argument
 
         raise InputError(f"`eval_every` is {n}; it must be a multiple of `log_every`, {m}.")
 
-    Python users read it as it is. The command line turns each such name into its flag. Two more forms:
+    Python users read it as it is. The command line turns each such name into its flag. More forms:
 
         `config.beta`                            --config.beta
+        `config.iql.temperature`                 --config.iql.temperature
         `config.normalise_states=True`           --config.normalise-states True
 
     Backticks in messages are for arguments only. Whoever prints a message calls `as_read`: it turns arguments into
@@ -24,7 +25,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)?)(?:=([^`]*))?`")
+_ARGUMENT = re.compile(r"`([a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_-]*){0,2})(?:=([^`]*))?`")
 _command_line = ContextVar("command_line", default=False)
 
 

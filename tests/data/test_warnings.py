@@ -28,7 +28,7 @@ def only(dataset: Dataset) -> str:
 
 def test_good_rows_raise_no_doubt() -> None:
     assert find_warnings(made()) == []
-    assert list(find_large_observations(made())) == []
+    assert list(find_large_observations(made(), "IQL")) == []
 
 
 @pytest.mark.parametrize("task", ["halfcheetah", "hopper", "walker2d"])
@@ -36,7 +36,7 @@ def test_good_rows_raise_no_doubt() -> None:
 def test_neither_do_replicas(task: str, kind: str) -> None:
     dataset = load_dataset(f"replica:{task}-{kind}", transitions=2_000, progress=False)
     assert find_warnings(dataset) == []
-    assert list(find_large_observations(dataset)) == []
+    assert list(find_large_observations(dataset, "IQL")) == []
 
 
 def test_shuffled_rows() -> None:
@@ -79,7 +79,7 @@ def test_an_action_that_hardly_changes() -> None:
 def test_large_observations_are_named_for_methods_that_do_not_scale_them() -> None:
     rows = plant()
     rows["observations"][:, [0, 3]] *= 400
-    (doubt,) = find_large_observations(made(observations=rows["observations"]))
+    (doubt,) = find_large_observations(made(observations=rows["observations"]), "IQL")
     assert doubt.startswith("Observations 0, 3 are of the order of")
     assert "`config.normalise_states=True`" in doubt
 

@@ -13,7 +13,7 @@ import pytest
 import score_rl.cli as cli
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
 from score_rl.run.expansion import expand_runs
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 from tests.end_to_end.conftest import Score
 from tests.run.conftest import recording
 
@@ -39,8 +39,7 @@ def test_every_command_has_a_help_that_teaches(score: Score, command: str) -> No
 
 def test_evaluate_help_names_a_run_as_runs_are_named(score: Score) -> None:
     (run,) = expand_runs(
-        ExperimentSpec("score", ("replica:hopper-medium",), (0,), {}, 2, 2, 1, 2),
-        get_algorithm("score"),
+        ExperimentSpec((AlgorithmRequest("score"),), ("replica:hopper-medium",), (0,), 2, 2, 1, 2),
         [dataclasses.replace(recording(), name="replica:hopper-medium")],
     )
     assert f"--run {run.id}\n" in re.sub(r"[ │]+\n", "\n", score("evaluate", "--help").out)

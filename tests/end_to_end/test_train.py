@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.errors import InputError
+from score_rl.errors import InputError, Stopped
+from score_rl.report.page import write_report
 from score_rl.run import launch
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 from score_rl.store.records import RunStatus
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 from tests.data.recordings import plant, write
 from tests.end_to_end.conftest import SMALL, Score
 
@@ -116,7 +117,7 @@ def test_begun_in_the_same_second_they_have_folders_of_their_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     spec = ExperimentSpec(
-        algorithm="score", datasets=("replica:hopper-medium",), seeds=(0,), settings={}, steps=2, eval_every=2,
+        algorithms=(AlgorithmRequest("score"),), datasets=("replica:hopper-medium",), seeds=(0,), steps=2, eval_every=2,
         eval_episodes=1, log_every=2,
     )  # fmt: skip
 
@@ -141,6 +142,43 @@ def test_evaluate_judges_fresh_episodes_under_either_physics(score: Score) -> No
     assert "3 episodes each" in ours.out
     assert ours.out.split("return")[1] != stock.out.split("return")[1]
     assert score("evaluate", "out", "--run", "nobody").code == 2
+
+
+def test_several_algorithms_train_into_one_experiment_and_resume(
+    score: Score, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is trained as it would be alone, also where a stop comes while the second one trains."""
+    config = {"hidden": (16, 16), "batch_size": 16, "iql.temperature": [1.0, 3.0]}
+    options: dict[str, Any] = {
+        "dataset": "replica:hopper-medium", "transitions": 3000, "steps": 20, "log_every": 10, "quiet": True,
+        "environment": "none", "tensorboard": False,
+    }  # fmt: skip
+    own = {"hidden": (16, 16), "batch_size": 16}
+    alone = score_rl.train(algorithm="bc", config=own, out=tmp_path / "alone", **options)
+
+    class AfterTheFirstFleet(launch.StopRequest):
+        asked = property(lambda self: (tmp_path / "out" / "fleet-0").exists(), lambda self, value: None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "StopRequest", AfterTheFirstFleet)
+        with pytest.raises(Stopped):
+            score_rl.train(algorithm=["bc", "iql"], config=config, out=tmp_path / "out", **options)
+    assert [run.status.state for run in score_rl.load(tmp_path / "out")] == ["finished", "training", "training"]
+
+    done = score("train", "--resume", "out")
+    assert done.code == 0, done.err
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in done.out.splitlines() if "finished" in line]
+    assert [(method, run) for method, run, *_ in lines] == [
+        ("BC", "replica-hopper-medium_bc_seed=0"),
+        ("IQL", "replica-hopper-medium_iql_temperature=1.0_seed=0"),
+        ("IQL", "replica-hopper-medium_iql_temperature=3.0_seed=0"),
+    ]
+    together = score_rl.load(tmp_path / "out")
+    assert [run.config.temperature for run in together[1:]] == [1.0, 3.0]
+    trained = [[row[1:] for row in run.metrics if row.name.startswith("train/")] for run in (alone.run, together[0])]
+    assert trained[0] == trained[1]
+    page = write_report([tmp_path / "out"], tmp_path / "page").read_text()
+    assert "IQL: settings.temperature" in page
 
 
 def test_settings_of_another_shape_train_one_after_the_other(score: Score, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsWriter, Row
 from score_rl.store.records import DatasetRecord, ExperimentRecord, RunRecord, RunStatus, StatusRecord
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 
 PROVENANCE = {
     "code": "0123456789abcdef",
@@ -56,7 +56,14 @@ def write_experiment(
                 if environment is not None:
                     measured.append(Row(label, step, metric, value + 10 * number))
     request = ExperimentSpec(
-        algorithm, (dataset,), tuple(scores), {}, steps, eval_every=10, eval_episodes=2, log_every=10, transitions=rows
+        (AlgorithmRequest(algorithm),),
+        (dataset,),
+        tuple(scores),
+        steps,
+        eval_every=10,
+        eval_episodes=2,
+        log_every=10,
+        transitions=rows,
     )
     data = DatasetRecord("c" * 64, rows, 10, environment, {"kind": "replica"}, 1000.0, 10.0, 40.0, 1.0)
     folder = Folder.create(path, ExperimentRecord(request, PROVENANCE, {dataset: data}, tuple(runs)))

@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.algorithms.registry import algorithm_names
 from score_rl.engine.program import FleetProgram
 from score_rl.rollout import processes
 from score_rl.rollout.acting import COSTLY, FleetActor, acting, operations_per_action, write_down_fleet
 from score_rl.rollout.instructions import NotPortable
 from score_rl.run import training
 from score_rl.run.expansion import expand_runs
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 from tests.run.conftest import recording
 
 
 def program(algorithm: str, **settings: Any) -> FleetProgram:
     data = recording(observation=17, action=6)
     spec = ExperimentSpec(
-        algorithm=algorithm, datasets=(data.name,), seeds=(0, 1), settings=settings, steps=2, eval_every=2,
+        algorithms=(AlgorithmRequest(algorithm, settings),), datasets=(data.name,), seeds=(0, 1), steps=2, eval_every=2,
         eval_episodes=1, log_every=2,
     )  # fmt: skip
-    return FleetProgram(expand_runs(spec, get_algorithm(algorithm), [data]))
+    return FleetProgram(expand_runs(spec, [data]))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine import effort, program
 from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
 from score_rl.engine.program import FleetProgram
@@ -20,7 +19,7 @@ from score_rl.run.progress import TrainingProgress
 from score_rl.run.training import FleetTrainer
 from score_rl.store.checkpoints import checkpoints, load_checkpoint
 from score_rl.store.metrics import Row
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 from tests.run.conftest import recording
 
 OPTIONS: dict[str, Any] = {
@@ -44,10 +43,10 @@ def test_counts_products_and_numbers_and_repeats_loops() -> None:
 
 def fleet(**settings: Any) -> FleetProgram:
     spec = ExperimentSpec(
-        algorithm="score", datasets=("recording",), seeds=(0, 1), steps=30, eval_every=30, eval_episodes=1,
-        log_every=30, settings={"hidden": ((32, 32),), "batch_size": (32,)} | settings,
+        algorithms=(AlgorithmRequest("score", {"hidden": ((32, 32),), "batch_size": (32,)} | settings),),
+        datasets=("recording",), seeds=(0, 1), steps=30, eval_every=30, eval_episodes=1, log_every=30,
     )  # fmt: skip
-    return program.FleetProgram(expand_runs(spec, get_algorithm("score"), [recording()]))
+    return program.FleetProgram(expand_runs(spec, [recording()]))
 
 
 def test_more_work_smaller_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

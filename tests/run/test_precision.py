@@ -27,7 +27,7 @@ def train(out: Path, **options: Any) -> Experiment:
 
 def test_bfloat16_is_close_to_float32_and_not_the_same(tmp_path: Path) -> None:
     low, plain = train(tmp_path / "low", precision="bfloat16"), train(tmp_path / "plain")
-    assert (low.spec.precision, plain.spec.precision) == ("bfloat16", "float32")
+    assert (low.spec.of("score").precision, plain.spec.of("score").precision) == ("bfloat16", "float32")
     values = [e.run.metrics.last("train/critic_loss") for e in (low, plain)]
     assert values[0] != values[1]
     assert values[0] == pytest.approx(values[1], rel=0.05)

@@ -15,13 +15,18 @@ from score_rl.algorithms.settings import make_config
 from score_rl.errors import InputError
 from score_rl.run.expansion import expand_runs
 from score_rl.store.fields import Fields
-from score_rl.store.request import ExperimentSpec, default_eval_every, default_log_every
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec, default_eval_every, default_log_every
 from tests.run.conftest import recording
 
+SCORE = AlgorithmRequest("score", {"beta": (0.1, 0.2), "hidden": ((8, 8),)})
 SPEC = ExperimentSpec(
-    algorithm="score", datasets=("noise",), seeds=(0, 1), settings={"beta": (0.1, 0.2), "hidden": ((8, 8),)},
-    steps=100, eval_every=50, eval_episodes=2, log_every=10,
+    algorithms=(SCORE,), datasets=("noise",), seeds=(0, 1), steps=100, eval_every=50, eval_episodes=2, log_every=10,
 )  # fmt: skip
+
+
+def asking(spec: ExperimentSpec, **change: Any) -> ExperimentSpec:
+    """The same of another request for its first algorithm."""
+    return dataclasses.replace(spec, algorithms=(dataclasses.replace(spec.algorithms[0], **change),))
 
 
 def stored(values: dict[str, Any]) -> Fields:
@@ -34,7 +39,7 @@ def test_a_spec_survives_its_json() -> None:
 
 
 def test_runs_are_the_product_and_have_their_own_names() -> None:
-    runs = expand_runs(SPEC, get_algorithm("score"), [recording()])
+    runs = expand_runs(SPEC, [recording()])
     assert [run.id for run in runs] == [
         "noise_beta=0.1_seed=0", "noise_beta=0.1_seed=1", "noise_beta=0.2_seed=0", "noise_beta=0.2_seed=1"
     ]  # fmt: skip
@@ -43,12 +48,14 @@ def test_runs_are_the_product_and_have_their_own_names() -> None:
 
 
 def test_variants_go_over_the_product_and_name_their_runs() -> None:
-    spec = dataclasses.replace(
-        SPEC, seeds=(0,), settings={"alpha": (1.0, 2.0)}, variants=({}, {"beta": 0.0}, {"alpha": 3.0, "hidden": (4, 4)})
+    spec = asking(
+        dataclasses.replace(SPEC, seeds=(0,)),
+        settings={"alpha": (1.0, 2.0)},
+        variants=({}, {"beta": 0.0}, {"alpha": 3.0, "hidden": (4, 4)}),
     )
     assert ExperimentSpec.from_json(stored(spec.to_json())) == spec
-    spec = dataclasses.replace(spec, settings={"critics": (3,)})
-    runs = expand_runs(spec, get_algorithm("score"), [recording()])
+    spec = asking(spec, settings={"critics": (3,)})
+    runs = expand_runs(spec, [recording()])
     assert [run.id for run in runs] == ["noise_seed=0", "noise_beta=0.0_seed=0", "noise_alpha=3.0_hidden=4x4_seed=0"]
     assert [(r.config.beta, r.config.alpha, r.config.critics) for r in runs] == [
         (0.2, 2.5, 3),
@@ -60,7 +67,7 @@ def test_variants_go_over_the_product_and_name_their_runs() -> None:
 
 def test_what_was_stored_before_there_were_variants_still_opens() -> None:
     values = SPEC.to_json()
-    del values["variants"]
+    del values["algorithms"][0]["variants"]
     del values["hold_out"]
     assert ExperimentSpec.from_json(stored(values)) == SPEC
 
@@ -78,9 +85,11 @@ def test_what_was_stored_before_there_were_variants_still_opens() -> None:
         ({"seeds": ()}, "at least one"),
         ({"hold_out": 1.5}, "`hold_out` is 1.5; it must be a share"),
         ({"physics": "moon"}, "d4rl or stock"),
-        ({"settings": {"beta": (0.1, 0.1)}}, "twice"),
-        ({"variants": ()}, "`variants` is empty"),
-        ({"variants": ({"beta": 0.1}, {"beta": 0.1})}, "two variants are the same"),
+        ({"algorithms": (SCORE, SCORE)}, "`algorithm` names a value twice: score, score"),
+        ({"algorithms": ()}, "at least one algorithm"),
+        ({"algorithms": (AlgorithmRequest("score", {"beta": (0.1, 0.1)}),)}, "beta names a value twice"),
+        ({"algorithms": (AlgorithmRequest("bc"), AlgorithmRequest("score", {}, ()))}, "`variants` is empty"),
+        ({"algorithms": (AlgorithmRequest("score", {}, ({"beta": 0.1}, {"beta": 0.1})),)}, "two variants are the same"),
     ],
 )
 def test_senseless_requests_are_refused(change: dict[str, Any], message: str) -> None:

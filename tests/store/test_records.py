@@ -19,12 +19,16 @@ from score_rl.store.records import (
     RunStatus,
     StatusRecord,
 )
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 
+ALGORITHMS = (
+    AlgorithmRequest("score", {"hidden": ((8, 8),), "beta": (0.1, 0.5)}, ({}, {"hidden": (4, 4)}), "bfloat16"),
+    AlgorithmRequest("bc"),
+)
 RECORD = ExperimentRecord(
     request=ExperimentSpec(
-        "score", ("noise.hdf5",), (0, 1), {"hidden": ((8, 8),), "beta": (0.1, 0.5)}, steps=40, eval_every=20,
-        eval_episodes=2, log_every=10, action_bounds=(-1.0, 2), variants=({}, {"hidden": (4, 4)}),
+        ALGORITHMS, ("noise.hdf5",), (0, 1), steps=40, eval_every=20, eval_episodes=2, log_every=10,
+        action_bounds=(-1.0, 2),
     ),
     provenance={"code": "abc", "versions": {"jax": "1"}},
     datasets={"noise": DatasetRecord("c" * 64, 300, 3, None, {"kind": "file"}, 1.5, 0.5)},
@@ -76,10 +80,12 @@ def spoiled(folder: Folder, name: str, change: Callable[..., Any]) -> None:
     (lambda v: v.update(runs=None), r"runs is None, expected a list"),
     (lambda v: v["runs"].append(3), r"runs\[1\] is 3, expected an object"),
     (lambda v: v["datasets"]["noise"].pop("checksum"), r"datasets\['noise'\].checksum is missing, expected a text"),
-    (lambda v: v["request"].update(settings=[]), r"request.settings is \[\], expected an object"),
-    (lambda v: v["request"].update(precision="half"), r"request.precision is 'half', expected one of float32"),
+    (lambda v: v["request"].pop("algorithms"), r"request.algorithms is missing, expected a list"),
+    (lambda v: v["request"]["algorithms"][0].update(settings=[]), r"algorithms\[0\].settings is \[\], expected an obj"),
+    (lambda v: v["request"]["algorithms"][0].update(precision="half"), r"precision is 'half', expected one of float32"),
+    (lambda v: v["runs"][0].update(algorithm="iql"), r"noise_seed=0 trains iql, and the request names score, bc; res"),
     (lambda v: v["request"].update(seeds=[0, 1.5]), r"request.seeds\[1\] is 1.5, expected a whole number"),
-    (lambda v: v.update(format=3), r"out was written in format 3, this version reads formats 1 to 2; use the version"),
+    (lambda v: v.update(format=4), r"out was written in format 4, this version reads formats 1 to 3; use the version"),
     (lambda v: v.pop("format"), r"out was written in format None"),
 ])  # fmt: skip
 def test_an_unreadable_experiment_is_refused_by_file_and_field(
@@ -100,15 +106,32 @@ def test_an_unreadable_status_is_refused_by_file_and_field(tmp_path: Path) -> No
         folder.status()
 
 
+def one_algorithm(values: dict[str, Any]) -> None:
+    """As formats 1 and 2 had it: one algorithm, its settings beside everything else."""
+    (asked,) = values["request"].pop("algorithms")
+    values["request"] |= {"algorithm": asked.pop("name")} | asked
+
+
+def test_format_2_is_read(tmp_path: Path) -> None:
+    """It had one algorithm in a request."""
+    record = dataclasses.replace(RECORD, request=dataclasses.replace(RECORD.request, algorithms=ALGORITHMS[:1]))
+    folder = Folder.create(tmp_path / "out", record)
+    spoiled(folder, "experiment.json", lambda values: (values.update(format=2), one_algorithm(values)))
+    assert "algorithms" not in json.loads((folder.path / "experiment.json").read_text())["request"]
+    assert folder.experiment() == record
+
+
 def test_format_1_is_read(tmp_path: Path) -> None:
     """It had other names for three fields, and its status had no format."""
-    folder = Folder.create(tmp_path / "out", RECORD)
+    record = dataclasses.replace(RECORD, request=dataclasses.replace(RECORD.request, algorithms=ALGORITHMS[:1]))
+    folder = Folder.create(tmp_path / "out", record)
     folder.write_status(STATUS)
 
     def older(values: dict[str, Any]) -> None:
         values["format"] = 1
         values["datasets"]["noise"]["episodes"] = values["datasets"]["noise"].pop("trajectories")
         values["runs"][0]["place"] = values["runs"][0].pop("position")
+        one_algorithm(values)
 
     def older_status(values: dict[str, Any]) -> None:
         del values["format"]
@@ -116,5 +139,5 @@ def test_format_1_is_read(tmp_path: Path) -> None:
 
     spoiled(folder, "experiment.json", older)
     spoiled(folder, "status.json", older_status)
-    assert folder.experiment() == RECORD
+    assert folder.experiment() == record
     assert folder.status() == STATUS

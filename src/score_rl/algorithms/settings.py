@@ -108,6 +108,11 @@ def limits_of(field: dataclasses.Field[Any]) -> Limits | None:
     return field.metadata["limits"] if kind in (int, float) else None
 
 
+def names_of(Config: type) -> dict[str, Any]:
+    """The settings of a `Config` by name, with the type of each."""
+    return {field.name: field.type for field in dataclasses.fields(Config)}
+
+
 def grouped(Config: type) -> dict[str, list[dataclasses.Field[Any]]]:
     """The settings of a `Config` under their headings, in the order in which they are shown."""
     fields = dataclasses.fields(Config)

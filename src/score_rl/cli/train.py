@@ -1,9 +1,10 @@
 """`score train`."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast, get_origin
+from typing import Annotated, Any, Literal, get_origin
 
 import tyro
 from rich.markup import escape
@@ -25,12 +26,14 @@ class TrainArguments:
       score train --dataset replica:hopper-medium --seeds 0 1 2 3 4 --steps 1000000 --out runs/hopper
       score train --dataset d4rl:hopper-medium-v2 --config.beta 0.1 0.2 0.5 --config.bc-decay 0.96 0.98
       score train --dataset my_logs.hdf5 --environment none --hold-out 0.1
+      score train --dataset my_logs.hdf5 --algorithm score iql bc --config.iql.temperature 1 3
       score train --resume runs/hopper
       score train --resume runs/hopper --steps 2000000
     """
 
-    algorithm: str = "score"
-    """What to train; `score algorithms` lists them."""
+    algorithm: tuple[str, ...] = ("score",)
+    """What to train, several one after the other; `score algorithms` lists them. Of several, --config.SETTING goes to
+    all that have it, and --config.ALGORITHM.SETTING to one."""
     dataset: tuple[str, ...] = ("replica:halfcheetah-medium",)
     """Data sets: replica:NAME, d4rl:NAME or HDF5 files; `score data list` lists the names."""
     seeds: tuple[int, ...] = (0,)
@@ -44,7 +47,7 @@ class TrainArguments:
     log_every: int | None = None
     """Updates per row of training metrics, and between two looks at Ctrl-C; about 200 rows a curve unless given."""
     out: Path | None = None
-    """Folder of the experiment; runs/ALGORITHM-DATA-TIME unless given."""
+    """Folder of the experiment; runs/ALGORITHMS-DATA-TIME unless given."""
     resume: Path | None = None
     """Go on with the experiment in this folder, to the bit. Everything else is taken from there, but more --steps
     make it longer, also where it is finished."""
@@ -76,57 +79,110 @@ class TrainArguments:
 
 
 def train_command(arguments: Sequence[str]) -> int:
-    groups = settings_types(_value_of(arguments, "--algorithm") or "score")
+    algorithms = _values_of(arguments, "--algorithm") or ["score"]
+    rest, own = _settings_of_one(arguments, algorithms)
+    groups = settings_types(algorithms)
     fields = [(name, shown_as, kind()) for name, (shown_as, kind) in groups.items()]
     both = dataclasses.make_dataclass("Train", fields, bases=(TrainArguments,), frozen=True)
-    asked: Any = parse(both, arguments, "score train", TrainArguments.__doc__)
+    asked: Any = parse(both, rest, "score train", TrainArguments.__doc__)
     from score_rl.run.launch import resume, train
 
     if asked.resume is not None:
         _refuse_beside_resume(arguments)
-        steps = asked.steps if _value_of(arguments, "--steps") is not None else None
+        steps = asked.steps if _values_of(arguments, "--steps") else None
         experiment = resume(asked.resume, steps=steps, quiet=asked.quiet)
     else:
         options = {
             field.name: getattr(asked, field.name)
             for field in dataclasses.fields(TrainArguments)
-            if field.name not in ("resume", "dataset")
+            if field.name not in ("resume", "dataset", "algorithm")
         }
-        settings = {name: value for group in groups for name, value in vars(getattr(asked, group)).items()}
-        # What is typed counts, also where it repeats a default: it goes over what is preset for a data set.
-        typed = {a.split("=")[0].removeprefix("--config.").replace("-", "_") for a in arguments if "--config." in a}
-        config = {name: list(value) for name, value in settings.items() if name in typed}
-        experiment = train(list(asked.dataset), config=config, **options)
+        config = _typed_settings(asked, groups, rest) | own
+        experiment = train(list(asked.dataset), algorithm=list(asked.algorithm), config=config, **options)
     OUT.print(results_table(experiment))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
     return 0
 
 
-def settings_types(algorithm: str) -> dict[str, tuple[Any, type]]:
-    """The algorithm's settings as options that take one value or several, with their help and defaults.
+def _typed_settings(asked: Any, groups: dict[str, Any], arguments: Sequence[str]) -> dict[str, Any]:
+    """What is typed counts, also where it repeats a default: it goes over what is preset for a data set."""
+    typed = {a.split("=")[0].removeprefix("--config.").replace("-", "_") for a in arguments if "--config." in a}
+    settings = {name: value for group in groups for name, value in vars(getattr(asked, group)).items()}
+    return {name: list(value) for name, value in settings.items() if name in typed}
 
-    One type for each group of settings, in the order in which they are shown, beside how the group is shown.
+
+def _settings_of_one(arguments: Sequence[str], algorithms: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """The arguments without those such as --config.iql.temperature 1 3, and what these say."""
+    rest: list[str] = []
+    mine: dict[str, list[str]] = {}
+    into = rest
+    for argument in arguments:
+        if argument.startswith("--"):
+            named = argument.removeprefix("--config.").split("=")[0].split(".")
+            own = argument.startswith("--config.") and len(named) > 1
+            into = mine.setdefault(named[0], []) if own else rest
+            argument = argument.replace(f"--config.{named[0]}.", "--config.", 1) if own else argument
+        into.append(argument)
+    config: dict[str, Any] = {}
+    for name, typed in mine.items():
+        if name not in algorithms:
+            raise InputError(f"--config.{name}. is for {name}, which is not trained here; is: {', '.join(algorithms)}.")
+        groups = settings_types([name])
+        fields = [(group, shown_as, kind()) for group, (shown_as, kind) in groups.items()]
+        both = dataclasses.make_dataclass("Own", fields, frozen=True)
+        asked: Any = parse(both, typed, f"score train --algorithm {name}", f"The settings of {name}.")
+        config |= {f"{name}.{setting}": value for setting, value in _typed_settings(asked, groups, typed).items()}
+    return rest, config
+
+
+def settings_types(algorithms: Sequence[str]) -> dict[str, tuple[Any, type]]:
+    """The algorithms' settings as options that take one value or several, with their help and defaults.
+
+    One type for each group of settings, in the order in which they are shown, beside how the group is shown. Of several
+    algorithms a setting is one option: it goes to all that have it.
     """
     from score_rl.algorithms.registry import get_algorithm
-    from score_rl.algorithms.settings import grouped
+    from score_rl.algorithms.settings import HEADINGS, grouped
 
-    chosen = get_algorithm(algorithm)
+    chosen = [get_algorithm(algorithm) for algorithm in algorithms]
+    titles = ", ".join(algorithm.title for algorithm in chosen)
+    having: dict[str, dict[str, dataclasses.Field[Any]]] = {}  # the fields of a setting, by title of their algorithms
+    heading_of: dict[str, str] = {}
+    for algorithm in chosen:
+        for heading, members in grouped(algorithm.Config).items():
+            for field in members:
+                having.setdefault(field.name, {})[algorithm.title] = field
+                heading_of.setdefault(field.name, heading)
     types: dict[str, tuple[Any, type]] = {}
-    for number, (heading, members) in enumerate(grouped(chosen.Config).items()):
-        name = f"settings_{number}"
-        kind = dataclasses.make_dataclass(name, [_swept(field) for field in members], frozen=True)
-        kind.__doc__ = "Several values of one setting: all combinations are trained."
-        types[name] = (Annotated[kind, tyro.conf.arg(name=f"{chosen.title}, {heading}:")], kind)
+    for number, heading in enumerate(HEADINGS.values()):
+        options = [_swept(fields, len(chosen)) for name, fields in having.items() if heading_of[name] == heading]
+        if options:
+            name = f"settings_{number}"
+            kind = dataclasses.make_dataclass(name, options, frozen=True)
+            kind.__doc__ = "Several values of one setting: all combinations are trained."
+            types[name] = (Annotated[kind, tyro.conf.arg(name=f"{titles}, {heading}:")], kind)
     return types
 
 
-def _swept(field: dataclasses.Field[Any]) -> tuple[str, Any, Any]:
-    """The field of a setting that takes several values."""
-    compound = get_origin(field.type) is tuple
+def _swept(fields: dict[str, dataclasses.Field[Any]], algorithms: int) -> tuple[str, Any, Any]:
+    """A setting that takes several values, as one option for all algorithms that have it."""
+    field = next(iter(fields.values()))
+    # Where a name stands for other things in other methods, `train` refuses it; as text it reaches `train`.
+    compound = get_origin(field.type) is tuple or len({str(other.type) for other in fields.values()}) > 1
     kind: Any = str if compound else field.type
-    default = ",".join(map(str, cast("tuple[int, ...]", field.default))) if compound else field.default
+    default = _as_typed(field.default)
     shown_as = tyro.conf.arg(name=f"config.{field.name}", prefix_name=False, help=field.metadata["help"])
+    if algorithms > 1:
+        text = " ".join(
+            f"{title} (default {_as_typed(f.default)}): {f.metadata['help']}." for title, f in fields.items()
+        )
+        shown_as = tyro.conf.arg(name=f"config.{field.name}", prefix_name=False, help=text, help_behavior_hint="")
     return field.name, Annotated[tuple[kind, ...], shown_as], (default,)
+
+
+def _as_typed(default: Any) -> Any:
+    """A default as it is typed: 256,256."""
+    return ",".join(map(str, default)) if isinstance(default, tuple) else default
 
 
 def _refuse_beside_resume(arguments: Sequence[str]) -> None:
@@ -136,13 +192,14 @@ def _refuse_beside_resume(arguments: Sequence[str]) -> None:
         raise InputError(f"--resume takes everything but --steps from the folder; leave out {', '.join(others)}.")
 
 
-def _value_of(arguments: Sequence[str], flag: str) -> str | None:
+def _values_of(arguments: Sequence[str], flag: str) -> list[str]:
+    """What is typed behind a flag, up to the next one."""
     for number, argument in enumerate(arguments):
-        if argument == flag and number + 1 < len(arguments):
-            return arguments[number + 1]
+        if argument == flag:
+            return list(itertools.takewhile(lambda value: not value.startswith("--"), arguments[number + 1 :]))
         if argument.startswith(flag + "="):
-            return argument.split("=", 1)[1]
-    return None
+            return [argument.split("=", 1)[1]]
+    return []
 
 
 def results_table(experiment: Any) -> Table:
@@ -151,7 +208,8 @@ def results_table(experiment: Any) -> Table:
     normalised = any(row.name == "evaluation/score" for row in metrics)
     key, unit = ("score", "normalised score") if normalised else ("return", "return")
     table = Table(title=f"{unit}, mean ± std over episodes", title_justify="left")
-    for heading in ("run", "updates"):
+    several = len(experiment.spec.algorithms) > 1
+    for heading in (*(["method"] if several else []), "run", "updates"):
         table.add_column(heading, overflow="fold")
     for heading in ("behaviour policy", "learned policy", "state"):
         table.add_column(heading, justify="right")
@@ -162,5 +220,6 @@ def results_table(experiment: Any) -> Table:
         learned = plus_minus(mine.last(f"evaluation/{key}"), mine.last(f"evaluation/{key}_std"))
         status = run.status
         state = status.state + (", doubtful" if status.warning is not None else "")
-        table.add_row(escape(run.id), f"{status.step:,}", behaviour, learned, state)
+        method = [run.algorithm.title] if several else []
+        table.add_row(*method, escape(run.id), f"{status.step:,}", behaviour, learned, state)
     return table

@@ -136,7 +136,7 @@ def find_other_bounds(dataset: Dataset) -> Iterator[str]:
         )
 
 
-def find_large_observations(dataset: Dataset) -> Iterator[str]:
+def find_large_observations(dataset: Dataset, method: str) -> Iterator[str]:
     """Observations that drown the others in a method that takes them as they are."""
     observations = dataset.observations.astype(np.float64)
     size = np.maximum(np.abs(observations.mean(axis=0)), observations.std(axis=0))
@@ -145,7 +145,7 @@ def find_large_observations(dataset: Dataset) -> Iterator[str]:
         are = "is" if len(large) == 1 else "are"
         yield (
             f"{_numbered('Observation', large, dataset)} {are} of the order of {size.max():.0f}, "
-            "and this method takes observations as they are: large ones drown the others. Pass "
+            f"and {method} takes observations as they are: large ones drown the others. Pass "
             "`config.normalise_states=True`."
         )
 

@@ -83,11 +83,25 @@ def experiments(runs: Sequence[RunResult], names: Mapping[Path, str], files: Pag
                 "files": files.copy_raw(folder, names[folder]),
                 "created": mine[0].created,
                 "updated": as_time(mine[0].updated),
-                "request": flat_facts(mine[0].request),
+                "request": _requests(mine),
                 "provenance": flat_facts(mine[0].provenance),
                 "datasets": {run.dataset: flat_facts(run.data) for run in mine},
                 "config": equal,
                 "differing": [setting for setting in settings if setting not in equal],
             }
         )
+    return shown
+
+
+def _requests(runs: Sequence[RunResult]) -> dict[str, Any]:
+    """What was asked for; of each algorithm by its name where several differ."""
+    asked = {run.title: flat_facts(run.request) for run in runs}
+    names = list(dict.fromkeys(name for facts in asked.values() for name in facts))
+    shown: dict[str, Any] = {}
+    for name in names:
+        values = {title: facts[name] for title, facts in asked.items() if name in facts}
+        if len(values) == len(asked) and len({str(value) for value in values.values()}) == 1:
+            shown[name] = next(iter(values.values()))
+        elif name != "algorithm":
+            shown |= {f"{title}: {name}": value for title, value in values.items()}
     return shown

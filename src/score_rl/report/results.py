@@ -157,13 +157,13 @@ def read_experiment(path: Path) -> list[RunResult]:
         curves = curves_of((row.run, row.name, row.step, row.value) for row in folder.metrics())
     except ValueError as error:
         raise InputError(f"{path} cannot be read ({error}); restore it, or leave it out.") from error
-    request = record.request.to_json()
+    requests = {asked.name: record.request.alone(asked.name) for asked in record.request.algorithms}
     datasets = {name: dataset.to_json() for name, dataset in record.datasets.items()}
     judged = record.request.environment
     files = (path / "experiment.json", folder.metrics_path, path / "status.json")
     updated = max(file.stat().st_mtime for file in files if file.exists())
     held = is_held(path)
-    silent = time.time() - updated > _patience(request, curves) if held is None else not held
+    silent = time.time() - updated > _patience(record.request.log_every, curves) if held is None else not held
     results = []
     for run in record.runs:
         entry = status.runs.get(run.id)
@@ -185,7 +185,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 steps=record.request.steps,
                 curves=mine,
                 data=datasets.get(run.dataset, {}),
-                request=request,
+                request=requests[run.algorithm],
                 provenance=record.provenance,
                 created=record.created,
                 updated=updated,
@@ -214,14 +214,14 @@ def _measured_to(curves: Mapping[str, Curve]) -> int:
     return max((int(curve.steps[-1]) for curve in counted), default=0)
 
 
-def _patience(request: Mapping[str, Any], curves: Mapping[str, Mapping[str, Curve]]) -> float:
+def _patience(log_every: int, curves: Mapping[str, Mapping[str, Curve]]) -> float:
     """Seconds without a word after which an experiment that says it runs was probably killed.
 
     A process that is killed cannot say so; one that trains writes after every window.
     """
     speeds = [mine[SPEED].values.min() for mine in curves.values() if SPEED in mine]
     slowest = min((float(speed) for speed in speeds if speed > 0), default=None)
-    return max(PATIENCE, WINDOWS * request["log_every"] / slowest if slowest else 0.0)
+    return max(PATIENCE, WINDOWS * log_every / slowest if slowest else 0.0)
 
 
 def curves_of(rows: Iterable[tuple[Any, str, int, float]]) -> dict[Any, dict[str, Curve]]:

@@ -7,22 +7,13 @@ from typing import Any
 
 from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.presets import preset
+from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.envs.tasks import task_of
-from score_rl.errors import InputError
 from score_rl.store.records import RunRecord, config_json
-from score_rl.store.request import ExperimentSpec, label, short
-
-
-def values_of(settings: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Each setting with all its values: a list is swept over."""
-    values = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in settings.items()}
-    for name, listed in values.items():
-        if not listed:
-            raise InputError(f"`config.{name}` is an empty list; give at least one value, or leave it out.")
-    return values
+from score_rl.store.request import AlgorithmRequest, ExperimentSpec, label, short
 
 
 def combinations(
@@ -36,26 +27,31 @@ def combinations(
     ]
 
 
-def common_cycle(
-    algorithm: Algorithm, settings: Mapping[str, tuple[Any, ...]], variants: Sequence[Mapping[str, Any]]
-) -> int:
-    """The least number of updates that is whole cycles of the algorithm with every combination of settings."""
-    made = (make_config(algorithm, chosen) for chosen, _ in combinations(settings, variants))
-    return math.lcm(*(cycle(algorithm, config) for config in made))
+def common_cycle(requests: Sequence[AlgorithmRequest]) -> int:
+    """The least number of updates that is whole cycles of every algorithm with every combination of its settings."""
+    cycles = [1]
+    for request in requests:
+        algorithm = get_algorithm(request.name)
+        made = (make_config(algorithm, chosen) for chosen, _ in combinations(request.settings, request.variants))
+        cycles += [cycle(algorithm, config) for config in made]
+    return math.lcm(*cycles)
 
 
-def expand_runs(spec: ExperimentSpec, algorithm: Algorithm, datasets: Sequence[Dataset]) -> list[Run]:
-    """The product: data sets × settings × variants × seeds."""
-    varied = [name for name, values in spec.settings.items() if len(values) > 1]
+def expand_runs(spec: ExperimentSpec, datasets: Sequence[Dataset]) -> list[Run]:
+    """The product, for one algorithm after the other: data sets × settings × variants × seeds."""
     runs = []
-    for dataset, (settings, variant), seed in itertools.product(
-        datasets, combinations(spec.settings, spec.variants), spec.seeds
-    ):
-        named = [f"{name}={short(settings[name])}" for name in varied if name not in variant]
-        first = dataset.name.replace(":", "-").replace("/", "-")
-        name = "_".join([first, *named, *label(variant), f"seed={seed}"])
-        config = make_config(algorithm, preset_of(algorithm, dataset) | settings)
-        runs.append(Run(name, algorithm, dataset, seed, config))
+    for request in spec.algorithms:
+        algorithm = get_algorithm(request.name)
+        varied = [name for name, values in request.settings.items() if len(values) > 1]
+        called = [request.name] if len(spec.algorithms) > 1 else []
+        for dataset, (settings, variant), seed in itertools.product(
+            datasets, combinations(request.settings, request.variants), spec.seeds
+        ):
+            named = [f"{name}={short(settings[name])}" for name in varied if name not in variant]
+            first = dataset.name.replace(":", "-").replace("/", "-")
+            name = "_".join([first, *called, *named, *label(variant), f"seed={seed}"])
+            config = make_config(algorithm, preset_of(algorithm, dataset) | settings)
+            runs.append(Run(name, algorithm, dataset, seed, config))
     return runs
 
 

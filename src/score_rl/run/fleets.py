@@ -22,7 +22,7 @@ def form_fleets(
     where = f"{device.device_kind}, limited by `memory_limit`" if limit.asked else device.device_kind
     fleets: list[list[Run]] = []
     for fleet in group_fleets(runs):
-        split = split_fleet(fleet, spec.log_every, limit, precision=spec.precision)
+        split = split_fleet(fleet, spec.log_every, limit, precision=spec.of(fleet[0].algorithm.name).precision)
         if split.alone is not None:
             raise InputError(
                 f"one run needs {as_size(split.alone)} on {where}, where {as_size(split.allowed or 0)} may be used; "

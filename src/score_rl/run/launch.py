@@ -11,19 +11,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from score_rl.algorithms.registry import get_algorithm
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError, refuse_unwritable
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.context import TrainingContext
-from score_rl.run.expansion import common_cycle, expand_runs, run_record, values_of
+from score_rl.run.expansion import common_cycle, expand_runs, run_record
 from score_rl.run.experiment import Experiment
 from score_rl.run.extension import longer_request, store_longer_request
 from score_rl.run.fleets import form_fleets, stored_fleets
 from score_rl.run.messages import Announcer
-from score_rl.run.notes import tell_data_warnings, tell_presets, tell_schedules
-from score_rl.run.precision import choose_precision
+from score_rl.run.notes import tell_data_warnings, tell_presets, tell_schedules, tell_who_gets_settings
+from score_rl.run.requested import requested_algorithms
 from score_rl.run.signals import StopRequest
 from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets, source_names
 from score_rl.run.status import StatusKeeper
@@ -33,16 +32,23 @@ from score_rl.store.lock import held
 from score_rl.store.metrics import MetricsWriter
 from score_rl.store.provenance import provenance
 from score_rl.store.records import ExperimentRecord
-from score_rl.store.request import ExperimentSpec, check_counts, default_eval_every, default_log_every
+from score_rl.store.request import (
+    AlgorithmRequest,
+    ExperimentSpec,
+    check_counts,
+    default_eval_every,
+    default_log_every,
+)
 
 DEFAULT_DATASET = "replica:halfcheetah-medium"
 DEFAULT_STEPS = 20_000
+ALGORITHMS_NAMED = 3  # in the name of a folder
 
 
 def train(
     dataset: str | Path | Sequence[str | Path] = DEFAULT_DATASET,
     *,
-    algorithm: str = "score",
+    algorithm: str | AlgorithmRequest | Sequence[str | AlgorithmRequest] = "score",
     seeds: int | Sequence[int] = 0,
     config: Mapping[str, Any] | None = None,
     variants: Sequence[Mapping[str, Any]] | None = None,
@@ -69,6 +75,10 @@ def train(
 
     >>> experiment = score_rl.train("replica:hopper-medium", config={"beta": [0.1, 0.2]}, seeds=[0, 1])
 
+    Several algorithms are trained one after the other. A setting goes to all that have it, unless it says whose it is:
+
+    >>> experiment = score_rl.train("logs.hdf5", algorithm=["score", "iql", "bc"], config={"iql.temperature": [1, 3]})
+
     Where all combinations would be too many, `variants` lists the settings, each over those of `config`:
 
     >>> experiment = score_rl.train("replica:hopper-medium", variants=[{}, {"beta": 0.0}, {"bc_weight": 0.0}])
@@ -77,16 +87,14 @@ def train(
 
     >>> experiment = score_rl.train("logs.hdf5", environment="none", hold_out=0.1)
     """
-    chosen, settings = get_algorithm(algorithm), values_of(config or {})
-    listed = ({},) if variants is None else tuple(map(dict, variants))
-    cycle = common_cycle(chosen, settings, listed)
+    algorithms = requested_algorithms(algorithm, config or {}, variants, precision)
+    cycle = common_cycle(algorithms)
     check_counts(steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, log_every=log_every)
     eval_every = default_eval_every(steps, log_every, cycle) if eval_every is None else eval_every
     spec = ExperimentSpec(
-        algorithm=algorithm,
+        algorithms=algorithms,
         datasets=source_names(dataset),
         seeds=(seeds,) if isinstance(seeds, int) else tuple(seeds),
-        settings=settings,
         steps=steps,
         eval_every=eval_every,
         eval_episodes=eval_episodes,
@@ -96,14 +104,13 @@ def train(
         environment=environment,
         action_bounds=action_bounds,
         physics=physics,
-        precision=choose_precision(chosen, precision),
         checkpoint_minutes=checkpoint_minutes,
-        variants=listed,
         hold_out=hold_out,
     )
     spec.check(cycle)
-    path = default_folder(spec) if out is None else Path(out)
-    return _begin(spec, path, Announcer(quiet=quiet), memory_limit=memory_limit, tensorboard=tensorboard)
+    path, announcer = default_folder(spec) if out is None else Path(out), Announcer(quiet=quiet)
+    tell_who_gets_settings(algorithms, config or {}, announcer)
+    return _begin(spec, path, announcer, memory_limit=memory_limit, tensorboard=tensorboard)
 
 
 def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = True, quiet: bool = False) -> Experiment:
@@ -115,7 +122,7 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
     spec = experiment.spec if steps is None else longer_request(experiment, steps)
     datasets = load_same_datasets(experiment.record, quiet)
-    runs = expand_runs(spec, get_algorithm(spec.algorithm), datasets)
+    runs = expand_runs(spec, datasets)
     fleets = stored_fleets(runs, experiment.record.runs)
     if spec != experiment.spec:
         tell_schedules(runs, spec.steps, announcer)
@@ -133,9 +140,9 @@ def _begin(
     refuse_unwritable(path)
     Folder.refuse_if_taken(path)
     datasets = load_datasets(spec, announcer.quiet)
-    runs = expand_runs(spec, get_algorithm(spec.algorithm), datasets)
+    runs = expand_runs(spec, datasets)
     tell_data_warnings(runs, announcer)
-    tell_presets(runs, {*spec.settings, *itertools.chain(*spec.variants)}, announcer)
+    tell_presets(runs, spec, announcer)
     tell_schedules(runs, spec.steps, announcer)
     keep_compiled_programs()
     fleets = form_fleets(runs, spec, memory_limit, announcer)
@@ -176,9 +183,11 @@ def _train_fleets(
 
 
 def default_folder(spec: ExperimentSpec) -> Path:
-    """runs/ALGORITHM-DATA-TIME, with a number where another experiment began in the same second."""
+    """runs/ALGORITHMS-DATA-TIME, with a number where another experiment began in the same second."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = Path(spec.datasets[0].split(":")[-1]).stem
-    first = Path("runs") / f"{spec.algorithm}-{name}-{stamp}"
+    named = [request.name for request in spec.algorithms]
+    called = "-".join(named) if len(named) <= ALGORITHMS_NAMED else f"{len(named)}-algorithms"
+    first = Path("runs") / f"{called}-{name}-{stamp}"
     others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))
     return next(path for path in itertools.chain([first], others) if not path.exists())

@@ -44,6 +44,10 @@ def data_warning(dataset: str, what: str) -> str:
     return f"Warning, {dataset}: {what}"
 
 
+def setting_of_some(name: str, titles: Sequence[str]) -> str:
+    return f"Note: `config.{name}` goes to {' and '.join(titles)}; the other algorithms have no such setting."
+
+
 def preset_settings(title: str, dataset: str, settings: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{name} {value}" for name, value in settings.items())
     return f"Note, {title} on {dataset} has its authors' settings for such data: {shown}"
@@ -65,8 +69,8 @@ def trained_in_parts(split: FleetSplit, where: str, free: int) -> str:
     )
 
 
-def compiling(runs: int) -> str:
-    return f"Compiling one program for {count(runs, 'run')} ..."
+def compiling(title: str, runs: int) -> str:
+    return f"Compiling one program for {count(runs, 'run')} of {title} ..."
 
 
 def compiled(seconds: float, needs: Footprint, device: str, devices: int) -> str:

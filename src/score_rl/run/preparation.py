@@ -15,7 +15,7 @@ CHECKPOINTS_AT_ONCE = 3  # two are kept while a third is written
 def compile_fleet(program: FleetProgram, number: int, context: TrainingContext) -> int:
     """Compile fleet `number`'s program; how many updates one call of it has."""
     began = time.perf_counter()
-    context.announcer.say(messages.compiling(len(program.runs)))
+    context.announcer.say(messages.compiling(program.algorithm.title, len(program.runs)))
     updates_per_call = program.updates_per_call(context.spec.log_every)
     needs = footprint(program, updates_per_call)
     seconds = time.perf_counter() - began

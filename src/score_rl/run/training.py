@@ -57,7 +57,7 @@ class FleetTrainer:
 
     def __init__(self, number: int, runs: Sequence[Run], context: TrainingContext) -> None:
         self.number, self.runs, self.context = number, list(runs), context
-        self.program = FleetProgram(runs, precision=context.spec.precision)
+        self.program = FleetProgram(runs, precision=context.spec.of(runs[0].algorithm.name).precision)
         self.actor = FleetActor(self.program, context.spec)
         self.stages = FleetStages(self.program, number, context)
         self.monitor = RunMonitor(self.runs, jax.device_get(self.program.inputs.treatment), context)
@@ -67,6 +67,8 @@ class FleetTrainer:
 
     @property
     def title(self) -> str:
+        if len(self.context.spec.algorithms) > 1:
+            return f"{self.program.algorithm.title}, fleet {self.number}"
         return f"fleet {self.number}" if self.number or len(self.runs) > 1 else self.runs[0].id
 
     def train(self) -> None:

@@ -2,18 +2,34 @@
 
 Format 1 (version 0.1.0) called a run's `position` its `place`, its `warning` a `doubt`, and the `trajectories` of a
 data set `episodes`. Its status had no format.
+
+Format 2 had one algorithm in a request, beside its settings, variants and precision.
 """
 
 from typing import Any
 
+OF_AN_ALGORITHM = ("settings", "variants", "precision")
 
-def upgrade_experiment(stored: dict[str, Any]) -> dict[str, Any]:
-    """`experiment.json` of format 1 as the present format has it."""
-    return {
-        **stored,
-        "datasets": _renamed_in_all(stored.get("datasets"), "episodes", "trajectories"),
-        "runs": _renamed_in_each(stored.get("runs"), "place", "position"),
-    }
+
+def upgrade_experiment(stored: dict[str, Any], written_in: int) -> dict[str, Any]:
+    """`experiment.json` of an earlier format as the present one has it."""
+    if written_in == 1:
+        stored = {
+            **stored,
+            "datasets": _renamed_in_all(stored.get("datasets"), "episodes", "trajectories"),
+            "runs": _renamed_in_each(stored.get("runs"), "place", "position"),
+        }
+    return {**stored, "request": _with_algorithms(stored.get("request"))}
+
+
+def _with_algorithms(request: Any) -> Any:
+    """The one algorithm of a request, with what belongs to it."""
+    if not isinstance(request, dict):
+        return request
+    mine = {name: request[name] for name in OF_AN_ALGORITHM if name in request}
+    others = {name: value for name, value in request.items() if name not in (*OF_AN_ALGORITHM, "algorithm")}
+    named = {"name": request["algorithm"]} if "algorithm" in request else {}
+    return {**others, "algorithms": [{**named, **mine}]}
 
 
 def upgrade_status(stored: dict[str, Any]) -> dict[str, Any]:

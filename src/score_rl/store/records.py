@@ -19,7 +19,7 @@ from score_rl.store.fields import Fields
 from score_rl.store.older_formats import upgrade_experiment, upgrade_status
 from score_rl.store.request import ExperimentSpec
 
-FORMAT = 2
+FORMAT = 3
 EXPERIMENT_STATES = ("started", "running", "finished", "interrupted", "failed")
 RUN_STATES = ("not started", "training", "finished", "diverged")
 
@@ -145,18 +145,27 @@ class ExperimentRecord:
     def from_json(cls, stored: Any, file: Path) -> "ExperimentRecord":
         fields = Fields(stored, file)
         written_in = fields.optional("format", int)
-        if written_in not in (1, FORMAT):
+        if written_in is None or not 1 <= written_in <= FORMAT:
             raise InputError(
                 f"{file.parent} was written in format {written_in}, this version reads formats 1 to {FORMAT}; "
                 "use the version that wrote it."
             )
-        if written_in == 1:
-            fields = Fields(upgrade_experiment(fields.values), file)
+        if written_in < FORMAT:
+            fields = Fields(upgrade_experiment(fields.values, written_in), file)
+        request = ExperimentSpec.from_json(fields.inner("request"))
+        runs = tuple(RunRecord.from_json(each) for each in fields.inner_list("runs"))
+        asked = [algorithm.name for algorithm in request.algorithms]
+        for run in runs:
+            if run.algorithm not in asked:
+                raise InputError(
+                    f"{file} cannot be read: {run.id} trains {run.algorithm}, and the request names "
+                    f"{', '.join(asked)}; restore the file from a copy."
+                )
         return cls(
-            request=ExperimentSpec.from_json(fields.inner("request")),
+            request=request,
             provenance=fields.optional("provenance", dict) or {},
             datasets={name: DatasetRecord.from_json(each) for name, each in fields.inner_by_name("datasets")},
-            runs=tuple(RunRecord.from_json(each) for each in fields.inner_list("runs")),
+            runs=runs,
             began_in=fields.optional("began_in", str),
             created=fields.get("created", str),
         )

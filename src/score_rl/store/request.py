@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from score_rl.data.splitting import check_fraction
@@ -11,15 +11,50 @@ from score_rl.errors import InputError
 from score_rl.nets.precision import PRECISIONS, Precision
 from score_rl.store.fields import Fields
 
+CYCLE = "the algorithm's cycle of updates (such as actor_delay)"
+COMMON_CYCLE = "the algorithms' common cycle of updates (such as actor_delay)"
+
+
+@dataclasses.dataclass(frozen=True)
+class AlgorithmRequest:
+    """One algorithm of an experiment and its settings."""
+
+    name: str
+    settings: Mapping[str, tuple[Any, ...]] = dataclasses.field(default_factory=dict)  # their product is trained
+    variants: tuple[Mapping[str, Any], ...] = ({},)  # settings over those of the product, one run for each of them
+    precision: Precision = "float32"  # of its matrix products
+
+    @classmethod
+    def from_json(cls, stored: Fields) -> "AlgorithmRequest":
+        settings = stored.inner("settings")
+        variants = stored.list_of("variants", dict) if "variants" in stored.values else [{}]
+        precision = stored.choice("precision", PRECISIONS) if "precision" in stored.values else "float32"
+        return cls(
+            name=stored.get("name", str),
+            settings={name: tuple(map(_hashable, settings.get(name, list))) for name in settings.values},
+            variants=tuple({name: _hashable(value) for name, value in variant.items()} for variant in variants),
+            precision=cast("Precision", precision),
+        )
+
+    def check(self) -> None:
+        for name, values in self.settings.items():
+            _refuse_repeated(name, values)
+        if not self.variants:
+            raise InputError("`variants` is empty; leave it out, or give at least one.")
+        if len({label(variant) for variant in self.variants}) < len(self.variants):
+            shown = "; ".join(" ".join(label(variant)) or "nothing" for variant in self.variants)
+            raise InputError(f"two variants are the same ({shown}); give each once.")
+        if self.precision not in PRECISIONS:
+            raise InputError(f"`precision` is {self.precision!r}; it must be auto, {' or '.join(PRECISIONS)}.")
+
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentSpec:
     """Everything that decides what an experiment computes. It is stored, and resuming needs nothing else."""
 
-    algorithm: str
+    algorithms: tuple[AlgorithmRequest, ...]  # trained one after the other
     datasets: tuple[str, ...]
     seeds: tuple[int, ...]
-    settings: Mapping[str, tuple[Any, ...]]  # the product of these values is trained
     steps: int
     eval_every: int
     eval_episodes: int
@@ -29,9 +64,7 @@ class ExperimentSpec:
     environment: str | None = None  # overrides what the data says; "none": do not judge
     action_bounds: tuple[float, ...] | None = None
     physics: str = "d4rl"
-    precision: Precision = "float32"
     checkpoint_minutes: float = 1.0
-    variants: tuple[Mapping[str, Any], ...] = ({},)  # settings over those of the product, one run for each of them
     hold_out: float | None = None  # the share of trajectories that is kept from training, to judge by
 
     def to_json(self) -> dict[str, Any]:
@@ -39,15 +72,11 @@ class ExperimentSpec:
 
     @classmethod
     def from_json(cls, stored: Fields) -> "ExperimentSpec":
-        settings = stored.inner("settings")
-        variants = stored.list_of("variants", dict) if "variants" in stored.values else [{}]
         bounds = stored.list_of("action_bounds", float) if stored.values.get("action_bounds") is not None else None
-        precision = stored.choice("precision", PRECISIONS) if "precision" in stored.values else "float32"
         return cls(
-            algorithm=stored.get("algorithm", str),
+            algorithms=tuple(AlgorithmRequest.from_json(each) for each in stored.inner_list("algorithms")),
             datasets=tuple(stored.list_of("datasets", str)),
             seeds=tuple(stored.list_of("seeds", int)),
-            settings={name: tuple(map(_hashable, settings.get(name, list))) for name in settings.values},
             steps=stored.get("steps", int),
             eval_every=stored.get("eval_every", int),
             eval_episodes=stored.get("eval_episodes", int),
@@ -57,32 +86,37 @@ class ExperimentSpec:
             environment=stored.optional("environment", str),
             action_bounds=None if bounds is None else tuple(bounds),
             physics=stored.get("physics", str),
-            precision=cast("Precision", precision),
             checkpoint_minutes=stored.get("checkpoint_minutes", float),
-            variants=tuple({name: _hashable(value) for name, value in variant.items()} for variant in variants),
             hold_out=stored.optional("hold_out", float),
         )
 
+    def of(self, algorithm: str) -> AlgorithmRequest:
+        """What is asked of one of the algorithms."""
+        return next(request for request in self.algorithms if request.name == algorithm)
+
+    def alone(self, algorithm: str) -> dict[str, Any]:
+        """What is asked of one of the algorithms, and all that is asked of each: as JSON, side by side."""
+        values = self.to_json()
+        mine = next(request for request in values.pop("algorithms") if request["name"] == algorithm)
+        return {"algorithm": mine.pop("name")} | values | mine
+
     def check(self, turns: int) -> None:
-        """Refuse what makes no sense. `turns` is the algorithm's cycle of updates."""
+        """Refuse what makes no sense. `turns` is the algorithms' common cycle of updates."""
         check_counts(**{name: getattr(self, name) for name in ("steps", "eval_every", "eval_episodes", "log_every")})
         if not self.checkpoint_minutes >= 0:
             raise InputError(f"`checkpoint_minutes` is {self.checkpoint_minutes}; it must be 0 or more.")
         if self.hold_out is not None:
             check_fraction(self.hold_out)
-        if not self.seeds or not self.datasets:
-            raise InputError("an experiment needs at least one data set and one seed.")
+        if not self.seeds or not self.datasets or not self.algorithms:
+            raise InputError("an experiment needs at least one algorithm, one data set and one seed.")
         if any(seed < 0 for seed in self.seeds):
             raise InputError(f"`seeds` holds {min(self.seeds)}; a seed must be 0 or more.")
-        for name, values in (("`seeds`", self.seeds), ("`dataset`", self.datasets), *self.settings.items()):
-            if len(set(values)) < len(values):
-                raise InputError(f"{name} names a value twice: {', '.join(map(str, values))}; give each once.")
-        if not self.variants:
-            raise InputError("`variants` is empty; leave it out, or give at least one.")
-        if len({label(variant) for variant in self.variants}) < len(self.variants):
-            shown = "; ".join(" ".join(label(variant)) or "nothing" for variant in self.variants)
-            raise InputError(f"two variants are the same ({shown}); give each once.")
-        cycle = "the algorithm's cycle of updates (such as actor_delay)"
+        names = [request.name for request in self.algorithms]
+        for what, values in (("`seeds`", self.seeds), ("`dataset`", self.datasets), ("`algorithm`", names)):
+            _refuse_repeated(what, values)
+        for request in self.algorithms:
+            request.check()
+        cycle = CYCLE if len(self.algorithms) == 1 else COMMON_CYCLE
         for name, divisor, what in (
             ("steps", self.log_every, "`log_every`"),
             ("eval_every", self.log_every, "`log_every`"),
@@ -92,8 +126,11 @@ class ExperimentSpec:
                 raise InputError(f"`{name}` is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
         if self.physics not in ("d4rl", "stock"):
             raise InputError(f"`physics` is {self.physics!r}; it must be d4rl or stock.")
-        if self.precision not in PRECISIONS:
-            raise InputError(f"`precision` is {self.precision!r}; it must be auto, {' or '.join(PRECISIONS)}.")
+
+
+def _refuse_repeated(name: str, values: Sequence[Any]) -> None:
+    if len(set(values)) < len(values):
+        raise InputError(f"{name} names a value twice: {', '.join(map(str, values))}; give each once.")
 
 
 def _hashable(value: Any) -> Any:
