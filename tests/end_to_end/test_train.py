@@ -45,6 +45,13 @@ def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score: S
     experiment = score_rl.load(tmp_path / "out")
     run = experiment["replica-hopper-medium_beta=0.5_seed=1"]
     assert run.config.beta == 0.5
+    assert experiment[run] is run
+    assert run in experiment
+    assert run.id in experiment
+    assert dict(experiment) == dict(experiment.items()), "a mapping from ids to runs"
+    assert list(experiment) == experiment.values() == experiment[:], "and a sequence of runs"
+    assert "score " in experiment._repr_html_()
+    assert "train/q" in run._repr_html_()
     steps, scores = run.metrics.curve("evaluation/score")
     assert list(steps) == [20, 40, 60]
     assert np.isfinite(scores).all()

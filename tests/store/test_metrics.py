@@ -85,3 +85,11 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(InputError, match=r"No space left on device.; free some space, then go on with `resume`"):
         writer.write(ROWS)
     writer.close()
+
+
+def test_a_metric_is_found_by_the_end_of_its_name_and_an_unknown_one_names_those_there_are() -> None:
+    table = MetricsTable([Row("a", 10, "train/q", 1.0), Row("a", 10, "evaluation/score", 40.0)])
+    assert list(table.curve("score")[1]) == [40.0]
+    assert len(table.curve("evaluation/return")[0]) == 0, "known, but not measured"
+    with pytest.raises(InputError, match=r"unknown metric 'scores': did you mean 'evaluation/score'"):
+        table.curve("scores")

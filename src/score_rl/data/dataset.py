@@ -25,6 +25,7 @@ from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.trajectories import complete_trajectories, end_rows, split_trajectories, training_view
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError
+from score_rl.notebook import html_table
 
 
 class TrajectoryReturns(NamedTuple):
@@ -73,6 +74,18 @@ class Dataset:
             f"{self.observation_dim} observations, {self.action_dim} actions, "
             f"environment {self.environment or 'not known'}>"
         )
+
+    def _repr_html_(self) -> str:
+        names = self.observation_names or tuple(f"observation {i}" for i in range(self.observation_dim))
+        acts = self.action_names or tuple(f"action {i}" for i in range(self.action_dim))
+        columns = [(name, "observation", self.observations[:, i]) for i, name in enumerate(names)]
+        columns += [(name, "action", self.actions[:, i]) for i, name in enumerate(acts)]
+        columns.append(("reward", "reward", self.rewards))
+        rows = [
+            (name, kind, *(f"{number:.4g}" for number in (values.min(), values.mean(), values.max(), values.std())))
+            for name, kind, values in columns
+        ]
+        return html_table(repr(self)[1:-1], ("column", "kind", "least", "mean", "most", "std"), rows)
 
     @property
     def observation_dim(self) -> int:

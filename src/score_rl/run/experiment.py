@@ -18,6 +18,7 @@ from score_rl.data.columns import BOUND_TOLERANCE
 from score_rl.data.treatment import Treatment
 from score_rl.engine.runs import run_identity
 from score_rl.errors import InputError, unknown_name
+from score_rl.notebook import html_table
 from score_rl.rollout.acting import acting, host_device
 from score_rl.rollout.episodes import Judgement
 from score_rl.rollout.judging import judge_policies
@@ -41,6 +42,12 @@ class TrainedRun:
         except (InputError, OSError):  # a repr must not raise
             where = "state unknown"
         return f"<run {self.id}: {where}>"
+
+    def _repr_html_(self) -> str:
+        about = [("algorithm", self.record.algorithm), ("data", self.dataset), ("seed", self.seed)]
+        last = {row.name: row.value for row in self.metrics}  # the newest of each
+        measured = [(name, f"{value:.4g}") for name, value in last.items()]
+        return html_table(repr(self)[1:-1], ("", ""), [*about, *measured])
 
     @cached_property
     def algorithm(self) -> Algorithm:
@@ -201,7 +208,25 @@ class Experiment(Sequence[TrainedRun]):
     def __iter__(self) -> Iterator[TrainedRun]:
         return iter(self.runs)
 
+    def __contains__(self, which: object) -> bool:
+        return any(which in (run, run.id) for run in self.runs)
+
+    def keys(self) -> list[str]:
+        """The ids of the runs."""
+        return [run.id for run in self.runs]
+
+    def values(self) -> list[TrainedRun]:
+        """The runs, as iterating gives them."""
+        return list(self.runs)
+
+    def items(self) -> list[tuple[str, TrainedRun]]:
+        """Ids and runs."""
+        return [(run.id, run) for run in self.runs]
+
     def __getitem__(self, which: Any) -> Any:
+        """A run by its id or its number, several by a slice."""
+        if isinstance(which, TrainedRun):
+            which = which.id
         if isinstance(which, str):
             for run in self.runs:
                 if run.id == which:
@@ -215,6 +240,16 @@ class Experiment(Sequence[TrainedRun]):
         except (InputError, OSError):  # a repr must not raise
             state = "state unknown"
         return f"<experiment {self.folder.path}: {len(self)} runs, {state}>"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for run in self.runs:
+            status, mine = run.status, run.metrics
+            key = next((k for k in ("score", "success", "return") if f"evaluation/{k}" in mine.names), None)
+            judged = "not judged" if key is None else f"{key} {mine.last(f'evaluation/{key}'):.1f}"
+            state = status.state if status.warning is None else f"{status.state}, doubtful: {status.warning}"
+            rows.append((run.id, f"{status.step:,}", judged, state))
+        return html_table(repr(self)[1:-1], ("run", "updates", "last policy", "state"), rows)
 
     @property
     def path(self) -> Path:

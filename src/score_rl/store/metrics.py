@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from score_rl.disk import write_file
-from score_rl.errors import InputError
+from score_rl.errors import InputError, not_installed, unknown_name
+from score_rl.notebook import html_table
 from score_rl.store.checkpoints import FREE_AND_RESUME
 
 FILE = "metrics.csv"
@@ -40,6 +41,27 @@ class MetricsTable:
     def __iter__(self) -> Iterator[Row]:
         return iter(self._rows)
 
+    def __repr__(self) -> str:
+        return f"<metrics: {len(self):,} values of {len(self.names)} metrics in {len(self.runs)} runs>"
+
+    def _repr_html_(self) -> str:
+        by_name: dict[str, list[Row]] = {}
+        for row in self:
+            by_name.setdefault(row.name, []).append(row)
+        rows = [
+            (name, len(mine), f"{mine[-1].step:,}", f"{mine[-1].value:.4g}", mine[-1].run)
+            for name, mine in by_name.items()
+        ]
+        return html_table(repr(self)[1:-1], ("metric", "values", "newest step", "newest value", "of run"), rows)
+
+    def to_pandas(self) -> Any:
+        """A frame with the columns run, step, name and value."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise not_installed("metrics.to_pandas() needs pandas") from None
+        return pd.DataFrame([tuple(row) for row in self], columns=list(COLUMNS))
+
     @property
     def runs(self) -> list[str]:
         return list(dict.fromkeys(row.run for row in self._rows))
@@ -53,11 +75,27 @@ class MetricsTable:
         return MetricsTable(row for row in self._rows if row.run == run)
 
     def curve(self, name: str, run: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values of one metric of one run."""
+        """Steps and values of one metric of one run; `score` is short for `evaluation/score`.
+
+        Both are empty where a metric is known but was not measured in this run.
+        """
+        name = self._full_name(name)
         rows = [row for row in self._rows if row.name == name and run in (None, row.run)]
         if len({row.run for row in rows}) > 1:
             raise InputError(f"{name} was measured in several runs; say which: {', '.join(self.runs)}.")
         return np.array([row.step for row in rows]), np.array([row.value for row in rows])
+
+    def _full_name(self, name: str) -> str:
+        """A metric that was measured. Part of a name is enough where only one ends in it."""
+        known = self.names
+        if name in known or not known:
+            return name
+        ending = [each for each in known if each.endswith(f"/{name}")]
+        if len(ending) == 1:
+            return ending[0]
+        if "/" in name and name.partition("/")[0] in ("train", "evaluation", "speed"):
+            return name  # such as the score of a training that has not been evaluated yet
+        raise unknown_name("metric", name, known)
 
     def last(self, name: str, run: str | None = None) -> float | None:
         """The newest value of a metric of one run; None where it was never measured."""
