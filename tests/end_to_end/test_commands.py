@@ -66,13 +66,13 @@ def test_another_broken_pipe_is_an_error(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_train_help_shows_the_settings_of_the_chosen_algorithm(score: Score) -> None:
     assert "--config.bc-decay" in score("train", "--help").out
-    shown = score("train", "--algorithm", "iql", "--help").out
+    shown = score("train", "--algorithm", "iql", "--help-all").out
     assert "--config.expectile" in shown
     assert "--config.bc-decay-every" not in shown
 
 
 def test_train_help_shows_the_papers_settings_first(score: Score) -> None:
-    shown = score("train", "--help").out
+    shown = score("train", "--help-all").out
     settings = re.findall(r"--config\.([a-z-]+)", shown[shown.index("SCORE, the method") :])  # after the examples
     papers = {"beta", "bc-decay", "bc-decay-every", "critics", "actor-delay", "tau", "target-noise"}
     assert {*settings[:8]} == {*papers, "target-noise-clip"}

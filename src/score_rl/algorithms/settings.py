@@ -160,7 +160,7 @@ def _hold_limits(name: str, value: Any, limits: Limits | None) -> None:
 
 def _convert(name: str, kind: Any, value: Any) -> Any:
     if get_origin(kind) is tuple:
-        parts = value.split(",") if isinstance(value, str) else value
+        parts = value.removesuffix(",").split(",") if isinstance(value, str) else value
         try:
             return tuple(get_args(kind)[0](part) for part in parts)
         except (TypeError, ValueError):

@@ -8,7 +8,8 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.terminal import OUT, parse
+from score_rl.cli.options import parse
+from score_rl.cli.terminal import OUT
 
 if TYPE_CHECKING:
     from score_rl.algorithms.algorithm import Algorithm

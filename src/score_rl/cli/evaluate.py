@@ -9,7 +9,8 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.terminal import OUT, parse, plus_minus
+from score_rl.cli.options import parse
+from score_rl.cli.terminal import OUT, plus_minus
 
 
 @dataclasses.dataclass(frozen=True)

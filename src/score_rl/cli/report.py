@@ -8,7 +8,8 @@ from typing import Annotated
 import tyro
 from rich.markup import escape
 
-from score_rl.cli.terminal import OUT, parse
+from score_rl.cli.options import parse
+from score_rl.cli.terminal import OUT
 from score_rl.errors import InputError
 
 

@@ -1,14 +1,13 @@
 """What the commands share: where they print, how they read their arguments."""
 
-import inspect
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-import tyro
 from rich.console import Console
 
+from score_rl.cli.options import parse
+
 OUT = Console(highlight=False)
-T = TypeVar("T")
 
 
 def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> Any:
@@ -21,11 +20,6 @@ def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> 
 
         raise unknown_name(f"command of score {group}", arguments[0], types)
     return parse(types[arguments[0]], arguments[1:], f"score {group} {arguments[0]}")
-
-
-def parse(kind: type[T], arguments: Sequence[str], program: str, text: str | None = None) -> T:
-    """The arguments as `kind`; its docstring teaches."""
-    return tyro.cli(kind, args=list(arguments), prog=program, description=inspect.cleandoc(text or kind.__doc__ or ""))
 
 
 def plus_minus(mean: float | None, std: float | None) -> str:

@@ -10,8 +10,14 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
-from score_rl.cli.terminal import OUT, parse, plus_minus
+from score_rl.cli.options import HELP_ALL, asks_for_help, documented, parse
+from score_rl.cli.terminal import OUT, plus_minus
 from score_rl.errors import InputError
+
+COMMON = (  # what --help shows; --help-all shows the rest too
+    *("algorithm", "dataset", "seeds", "steps", "eval_every", "out", "resume", "hold_out", "environment", "quiet"),
+    "settings_0",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,12 +29,12 @@ class TrainArguments:
 
     Examples:
       score train
-      score train --dataset replica:hopper-medium --seeds 0 1 2 3 4 --steps 1000000 --out runs/hopper
-      score train --dataset d4rl:hopper-medium-v2 --config.beta 0.1 0.2 0.5 --config.bc-decay 0.96 0.98
-      score train --dataset my_logs.hdf5 --environment none --hold-out 0.1
-      score train --dataset my_logs.hdf5 --algorithm score iql bc --config.iql.temperature 1 3
+      score train --dataset replica:hopper-medium --seeds 0 1 2 --steps 1e6
+      score train --dataset d4rl:hopper-medium-v2 --config.beta 0.1 0.2 0.5
+      score train --dataset logs.hdf5 --environment none --hold-out 0.1
+      score train --dataset logs.hdf5 --algorithm score iql bc
       score train --resume runs/hopper
-      score train --resume runs/hopper --steps 2000000
+      score train --resume runs/hopper --steps 2e6
     """
 
     algorithm: tuple[str, ...] = ("score",)
@@ -79,11 +85,14 @@ class TrainArguments:
 
 
 def train_command(arguments: Sequence[str]) -> int:
-    algorithms = _values_of(arguments, "--algorithm") or ["score"]
+    from score_rl.algorithms.registry import algorithm_name
+
+    algorithms = [algorithm_name(name) for name in _values_of(arguments, "--algorithm") or ["score"]]
     rest, own = _settings_of_one(arguments, algorithms)
     groups = settings_types(algorithms)
     fields = [(name, shown_as, kind()) for name, (shown_as, kind) in groups.items()]
     both = dataclasses.make_dataclass("Train", fields, bases=(TrainArguments,), frozen=True)
+    _teach(both, arguments, algorithms)
     asked: Any = parse(both, rest, "score train", TrainArguments.__doc__)
     from score_rl.run.launch import resume, train
 
@@ -98,10 +107,26 @@ def train_command(arguments: Sequence[str]) -> int:
             if field.name not in ("resume", "dataset", "algorithm")
         }
         config = _typed_settings(asked, groups, rest) | own
-        experiment = train(list(asked.dataset), algorithm=list(asked.algorithm), config=config, **options)
+        _refuse_bare_widths(config, algorithms)
+        experiment = train(list(asked.dataset), algorithm=algorithms, config=config, **options)
     OUT.print(results_table(experiment))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
     return 0
+
+
+def _teach(kind: type, arguments: Sequence[str], algorithms: Sequence[str]) -> None:
+    """Print the help that is asked for and end: what most people set, or all of it."""
+    if HELP_ALL in arguments:
+        parse(kind, ["--help"], "score train", TrainArguments.__doc__)
+    elif asks_for_help(arguments):
+        try:
+            parse(documented(kind, only=COMMON), ["--help"], "score train", TrainArguments.__doc__)
+        finally:
+            from score_rl.algorithms.registry import get_algorithm
+
+            more = len({field.name for field in dataclasses.fields(TrainArguments)} - {*COMMON})
+            titles = " and ".join(get_algorithm(name).title for name in algorithms)
+            print(f"`score train --help-all` shows {more} more options, and all settings of {titles}.")
 
 
 def _typed_settings(asked: Any, groups: dict[str, Any], arguments: Sequence[str]) -> dict[str, Any]:
@@ -109,6 +134,23 @@ def _typed_settings(asked: Any, groups: dict[str, Any], arguments: Sequence[str]
     typed = {a.split("=")[0].removeprefix("--config.").replace("-", "_") for a in arguments if "--config." in a}
     settings = {name: value for group in groups for name, value in vars(getattr(asked, group)).items()}
     return {name: list(value) for name, value in settings.items() if name in typed}
+
+
+def _refuse_bare_widths(config: dict[str, Any], algorithms: Sequence[str]) -> None:
+    """256 128 would be two networks of one layer each. Whoever types that means 256,128."""
+    from score_rl.algorithms.registry import get_algorithm
+
+    fields = [field for name in algorithms for field in dataclasses.fields(get_algorithm(name).Config)]
+    lists = {field.name for field in fields if get_origin(field.type) is tuple}
+    for name, typed in config.items():
+        values = list(map(str, typed))
+        if name.rpartition(".")[2] not in lists or not any(map(str.isdecimal, values)):
+            continue
+        option = f"--config.{name.replace('_', '-')}"
+        bare = [value for value in values if value.isdecimal()]
+        layers = f"{option} {','.join(bare)}{'' if len(bare) > 1 else ','} for one network"
+        networks = f", or {option} {', '.join(bare)}, for networks of one layer each" if len(bare) > 1 else ""
+        raise InputError(f"{option} {' '.join(values)}: commas go between layers; write {layers}{networks}.")
 
 
 def _settings_of_one(arguments: Sequence[str], algorithms: Sequence[str]) -> tuple[list[str], dict[str, Any]]:

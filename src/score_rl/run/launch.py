@@ -38,6 +38,7 @@ from score_rl.store.request import (
     check_counts,
     default_eval_every,
     default_log_every,
+    whole_number,
 )
 
 DEFAULT_DATASET = "replica:halfcheetah-medium"
@@ -89,6 +90,9 @@ def train(
     """
     algorithms = requested_algorithms(algorithm, config or {}, variants, precision)
     cycle = common_cycle(algorithms)
+    steps = whole_number("`steps`", steps)
+    eval_every = None if eval_every is None else whole_number("`eval_every`", eval_every)
+    log_every = None if log_every is None else whole_number("`log_every`", log_every)
     check_counts(steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, log_every=log_every)
     eval_every = default_eval_every(steps, log_every, cycle) if eval_every is None else eval_every
     spec = ExperimentSpec(
@@ -120,7 +124,7 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     with them and its `log_every` and `eval_every`. What it measured at its first end stays.
     """
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
-    spec = experiment.spec if steps is None else longer_request(experiment, steps)
+    spec = experiment.spec if steps is None else longer_request(experiment, whole_number("`steps`", steps))
     datasets = load_same_datasets(experiment.record, quiet)
     runs = expand_runs(spec, datasets)
     fleets = stored_fleets(runs, experiment.record.runs)

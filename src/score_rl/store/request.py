@@ -144,6 +144,13 @@ def check_counts(**counts: int | None) -> None:
             raise InputError(f"`{name}` is {count}; it must be 1 or more.")
 
 
+def whole_number(name: str, value: float) -> int:
+    """A count that may be written as 1e6; refused where it is not whole."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value or value % 1:
+        raise InputError(f"{name} is {value!r}; it must be a whole number.")
+    return int(value)
+
+
 def default_eval_every(steps: int, log_every: int | None, turns: int) -> int:
     """5,000 updates or a little less, in whole windows or cycles, so that there is one evaluation at least."""
     if steps % turns:

@@ -1,0 +1,129 @@
+"""Options of a command, read from a dataclass: each field is an option, and the text below it is its help."""
+
+import ast
+import dataclasses
+import inspect
+import itertools
+import shutil
+import textwrap
+import types
+from collections.abc import Collection, Sequence
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import tyro
+from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+
+from score_rl.errors import InputError
+
+T = TypeVar("T")
+HELP = ("-h", "--help")
+HELP_ALL = "--help-all"
+
+
+def parse(kind: type[T], arguments: Sequence[str], program: str, text: str | None = None) -> T:
+    """The arguments as `kind`; its docstring, or `text`, teaches."""
+    with _numbers_as_people_write_them():
+        asked = tyro.cli(
+            documented(kind),
+            args=list(arguments),
+            prog=program,
+            description=_wrapped(inspect.cleandoc(text or kind.__doc__ or "")),
+        )
+    return kind(**{field.name: getattr(asked, field.name) for field in dataclasses.fields(kind)})  # type: ignore[arg-type]
+
+
+def _wrapped(text: str) -> str:
+    """Prose in lines that fit the terminal; tyro joins lines that are not indented. Examples stay as they are."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    paragraphs = [
+        paragraph if "\n  " in paragraph else textwrap.fill(" ".join(paragraph.split()), width, subsequent_indent="  ")
+        for paragraph in text.split("\n\n")
+    ]
+    return "\n\n".join(paragraphs)
+
+
+def asks_for_help(arguments: Sequence[str]) -> bool:
+    """Whether only what most people set is wanted."""
+    return any(argument in HELP for argument in arguments)
+
+
+def documented(kind: type[T], only: Collection[str] | None = None) -> type[T]:
+    """The dataclass with the text below each field as its help, in whole sentences; `only` some of its fields.
+
+    Tyro finds these texts itself, but it keeps their line breaks, which then stand inside sentences.
+    """
+    fields: list[Any] = []
+    texts = _texts_below_fields(kind)
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if only is not None and field.name not in only:
+            continue
+        default = _default(field)
+        shown: dict[str, Any] = {"help": texts[field.name]} if field.name in texts else {}
+        if default.default is None and get_origin(field.type) is not Annotated:
+            shown |= {"help_behavior_hint": "", "metavar": _metavar(field.type)}
+        typed = Annotated[field.type, tyro.conf.arg(**shown)] if shown else field.type
+        fields.append((field.name, typed, default))
+    made = dataclasses.make_dataclass(kind.__name__, fields, frozen=True)
+    made.__doc__ = kind.__doc__
+    return made
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=field.default_factory)
+    return dataclasses.field(default=field.default)
+
+
+def _texts_below_fields(kind: type) -> dict[str, str]:
+    """The string below each field of a dataclass and of those that it is made from, as one line each."""
+    texts: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
+        except (OSError, TypeError):  # made while the program runs: it has no source
+            continue
+        body = tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else []
+        for field, below in itertools.pairwise(body):
+            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                continue
+            if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+                texts[field.target.id] = " ".join(str(below.value.value).split())
+    return texts
+
+
+def _metavar(kind: Any) -> str:
+    """What an optional option takes, without the word None."""
+    if get_origin(kind) in (Union, types.UnionType):
+        (kind,) = (each for each in get_args(kind) if each is not type(None))
+    if get_origin(kind) is tuple:
+        return f"{_metavar(get_args(kind)[0])} ..."
+    choices = get_args(kind)
+    return "{" + ",".join(map(str, choices)) + "}" if choices else kind.__name__.upper()
+
+
+def _numbers_as_people_write_them() -> ConstructorRegistry:
+    """Rules under which an integer may be typed as 1e6 or 1_000_000."""
+    registry = ConstructorRegistry()
+
+    @registry.primitive_rule
+    def whole(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[int] | None:
+        if info.type is not int:
+            return None
+        return PrimitiveConstructorSpec(
+            nargs=1,
+            metavar="INT",
+            instance_from_str=lambda typed: _whole(typed[0]),
+            is_instance=lambda value: isinstance(value, int) and not isinstance(value, bool),
+            str_from_instance=lambda value: [str(value)],
+        )
+
+    return registry
+
+
+def _whole(typed: str) -> int:
+    from score_rl.store.request import whole_number
+
+    try:
+        return whole_number("the value", float(typed) if "e" in typed.lower() else int(typed))
+    except InputError:
+        raise ValueError(f"{typed} is not a whole number") from None
