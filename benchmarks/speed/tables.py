@@ -32,6 +32,7 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "finished": fleet_tables.finished,
     "critics": update_tables.critics,
     "startup": fleet_tables.startup,
+    "versions": update_tables.versions,
     "readme": update_tables.readme,
 }
 

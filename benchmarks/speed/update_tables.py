@@ -188,3 +188,26 @@ def readme(found: list[Machine]) -> str:
     both = "; ".join(said for _, said in fastest.values())
     beside = "beside one run of PyTorch on the same machine"
     return f"- **Speed** of SCORE, batch 256, {beside}: {both} ([more](docs/performance.md))."
+
+
+def versions(found: list[Machine]) -> str:
+    """This code beside an earlier version, and the earlier version beside itself, which shows the noise."""
+    rows = []
+    earlier = sorted({machine.of("versions")["before"] for machine in found if machine.of("versions")})
+    for machine in found:
+        for fleet in (machine.of("versions") or {"fleets": []})["fleets"]:
+            method, _, runs = fleet["fleet"].partition(":")
+            before, now = (fleet["run_steps_per_second"][name] for name in ("before", "now"))
+            noise = sorted(fleet["noise_by_round"])
+            rows.append(
+                [
+                    machine.name,
+                    f"{get_algorithm(method).title}, {'one run' if runs == '1' else f'{runs} runs'}",
+                    rate(before),
+                    rate(now),
+                    f"{fleet['times']:.2f} ×",
+                    f"{noise[len(noise) // 4]:.2f} to {noise[-1 - len(noise) // 4]:.2f}",
+                ]
+            )
+    headings = ["machine", "fleet", f"{', '.join(earlier)}, run-steps/s", "this code", "as fast", "the same code twice"]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'versions')}"
