@@ -72,7 +72,7 @@ def test_the_regularised_terms_sum_with_the_curvature(mdp: FiniteMDP, weight: fl
     pi_0 = 0.5 * random_policy(mdp, seed) + 0.5 / mdp.actions
     pi_k = 0.9 * random_policy(mdp, seed + 1) + 0.1 / mdp.actions
     comparator = 0.9 * random_policy(mdp, seed + 2) + 0.1 / mdp.actions
-    parts = decompose_regularised(mdp, random_q(mdp, seed), pi_k, comparator, pi_0, weight)
+    parts = decompose_regularised(mdp, random_q(mdp, seed), np.log(pi_k), comparator, pi_0, weight)
     assert abs(parts.total - parts.suboptimality) <= 1e-9 * max(1.0, mdp.v_max**2)
     assert parts.curvature <= 1e-12
 

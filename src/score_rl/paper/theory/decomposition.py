@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 from jaxtyping import Float
 
 from score_rl.paper.theory.mdp import FiniteMDP, bellman_evaluation, policy_value, visitation
-from score_rl.paper.theory.regularised import kl, log_ratio, regularised_value
+from score_rl.paper.theory.precision import namespace
+from score_rl.paper.theory.regularised import kl_from_logs, log_probabilities, regularised_value
 
 
 class Decomposition(NamedTuple):
@@ -77,13 +78,13 @@ def decompose(
 def decompose_regularised(
     mdp: FiniteMDP,
     q_k: Float[Any, "S A"],
-    pi_k: Float[Any, "S A"],
+    log_k: Float[Any, "S A"],
     comparator: Float[Any, "S A"],
     pi_0: Float[Any, "S A"],
     weight: float,
     start: Float[Any, " S"] | None = None,
 ) -> RegularisedDecomposition:
-    """V_λ^{π} - V_λ^{π_k} for a comparator π, in the MDP regularised with λ = weight.
+    """V_λ^{π} - V_λ^{π_k} for a comparator π, in the MDP regularised with λ = weight; π_k as log-probabilities.
 
     With V_k(s) = ⟨Q_k - λ log(π_k/π_0), π_k⟩ and ι_k = r + γ P V_k - Q_k, telescoping as above leaves
 
@@ -93,7 +94,8 @@ def decompose_regularised(
     it is never positive, so the paper's equality holds as an upper bound.
     """
     start = mdp.d0 if start is None else start
-    advantage = q_k - weight * log_ratio(pi_k, pi_0)
+    pi_k = namespace(log_k).exp(log_k)
+    advantage = q_k - weight * (log_k - log_probabilities(pi_0))
     value = (advantage * pi_k).sum(-1)
     iota = mdp.R + mdp.gamma * (mdp.P @ value) - q_k
     along_star, along_k = visitation(mdp, comparator, start), visitation(mdp, pi_k, start)
@@ -103,6 +105,6 @@ def decompose_regularised(
         -(along_k * iota).sum(),
         (along_star * iota).sum(),
         (states * (advantage * (comparator - pi_k)).sum(-1)).sum(),
-        -weight * (states * kl(comparator, pi_k)).sum(),
+        -weight * (states * kl_from_logs(log_probabilities(comparator), log_k)).sum(),
         (start * difference).sum(),
     )

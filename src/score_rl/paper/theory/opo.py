@@ -39,7 +39,8 @@ from score_rl.paper.theory.mdp import (
 )
 from score_rl.paper.theory.precision import namespace, solve
 from score_rl.paper.theory.regularised import (
-    kl,
+    kl_from_logs,
+    log_softmax,
     regularised_greedy,
     regularised_optimum,
     regularised_value,
@@ -59,10 +60,11 @@ def theo_score_step(q_k: Float[Any, "S A"], pi_0: Float[Any, "S A"], lambda_k: A
 
 
 def opo_objective(
-    pi: Float[Any, "S A"], q_k: Any, pi_k: Any, pi_0: Any, eta_k: float, lambda_k: float
+    log_pi: Float[Any, "S A"], q_k: Any, log_k: Any, log_0: Any, eta_k: float, lambda_k: float
 ) -> Float[Any, " S"]:
-    """⟨Q_k - λ_k log(π/π_0), π⟩ - η_k KL(π ‖ π_k) per state."""
-    return (q_k * pi).sum(-1) - lambda_k * kl(pi, pi_0) - eta_k * kl(pi, pi_k)
+    """⟨Q_k - λ_k log(π/π_0), π⟩ - η_k KL(π ‖ π_k) per state, of policies given as log-probabilities."""
+    value = (q_k * namespace(log_pi).exp(log_pi)).sum(-1)
+    return value - lambda_k * kl_from_logs(log_pi, log_0) - eta_k * kl_from_logs(log_pi, log_k)
 
 
 class LemmaTerms(NamedTuple):
@@ -217,16 +219,14 @@ def opo_iteration(
     pessimistic estimator: the fixed point of the empirical regularised evaluation operator minus U_k, clipped
     at -γ λ_k ℓ/(1-γ), ℓ = log 1/min π_0, below which no regularised Q-function of π_k lies.
     """
-    xp = namespace(energy)
-    shifted = energy - energy.max(-1, keepdims=True)
-    log_policy = shifted - xp.log(xp.exp(shifted).sum(-1, keepdims=True))
-    pi = xp.exp(log_policy)
+    log_policy = log_softmax(energy)
+    pi = namespace(energy).exp(log_policy)
     true_value = regularised_value(mdp, pi, pi_0, weight)
     if estimate is None:
         q = action_value(mdp, true_value)
     else:
         floor = mdp.gamma * weight * math.log(float(np.min(pi_0))) / (1.0 - mdp.gamma)
-        q, _ = clipped_evaluation(estimate, pi, width, -weight * kl(pi, pi_0), floor)
+        q, _ = clipped_evaluation(estimate, pi, width, -weight * kl_from_logs(log_policy, np.log(pi_0)), floor)
     new = opo_step(q, energy, np.log(pi_0), eta - weight, weight)
     new = new - new.max(-1, keepdims=True)  # constants per state do not matter; keeps energies finite
     plain = (mdp.d0 * policy_value(mdp, pi)).sum()
@@ -244,6 +244,14 @@ def check_opo(mdp: FiniteMDP, pi_0: np.ndarray, alpha: float, steps: int, eta: f
     return pi_0
 
 
+def overflow(eta: float, steps: int) -> InputError:
+    """The refusal of a run whose energies left float64."""
+    return InputError(
+        f"OPO with η_k + λ_k = {eta:.3g} leaves the range of float64 within {steps} iterations: below λ_0 = 1 the "
+        "energies grow by a factor λ_k/η at every step. Give η ≥ 1, such as the schedules corrected or balanced."
+    )
+
+
 def run_opo(
     mdp: FiniteMDP,
     pi_0: np.ndarray,
@@ -258,13 +266,16 @@ def run_opo(
     lambdas = alpha ** np.arange(steps)
     energy, iterates = np.log(pi_0), []
     for k, weight in enumerate(lambdas.tolist()):
-        energy, iterate = opo_iteration(mdp, pi_0, energy, weight, eta, estimate, 0.0 if widths is None else widths[k])
+        width = 0.0 if widths is None else widths[k]
+        with np.errstate(over="ignore", invalid="ignore"):
+            energy, iterate = opo_iteration(mdp, pi_0, energy, weight, eta, estimate, width)
+        if not np.isfinite(energy).all():
+            raise overflow(eta, steps)
         iterates.append(iterate)
     values, plains, q, logs = (np.array(column) for column in zip(*iterates, strict=True))
-    last = energy - np.log(np.exp(energy).sum(-1, keepdims=True))
     best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
     gaps = regularised_optima(mdp, pi_0, alpha, steps) - values
-    return Trajectory(gaps, best - plains, q, np.concatenate([logs, last[None]]), lambdas, eta)
+    return Trajectory(gaps, best - plains, q, np.concatenate([logs, log_softmax(energy)[None]]), lambdas, eta)
 
 
 def improvement_along(trajectory: Trajectory, pi_star: np.ndarray, alpha: float, gamma: float) -> LemmaTerms:

@@ -17,18 +17,27 @@ from score_rl.errors import InputError
 from score_rl.paper.theory.mdp import FiniteMDP, Model, action_value, greedy, optimality_fixed_point, state_transitions
 from score_rl.paper.theory.precision import namespace, solve
 
-TINY = 1e-300  # below every probability that float64 can tell from zero; keeps 0·log 0 = 0
+
+def log_probabilities(p: Float[Any, "S A"]) -> Float[Any, "S A"]:
+    """log p, -∞ where p is zero."""
+    xp = namespace(p)
+    return xp.where(p > 0, xp.log(xp.where(p > 0, p, 1.0)), -xp.inf)
 
 
-def log_ratio(pi: Float[Any, "S A"], pi_0: Float[Any, "S A"]) -> Float[Any, "S A"]:
-    """log(π/π_0), finite where a probability has underflowed to zero."""
-    xp = namespace(pi, pi_0)
-    return xp.log(xp.maximum(pi, TINY)) - xp.log(xp.maximum(pi_0, TINY))
+def kl_from_logs(log_p: Float[Any, "S A"], log_q: Float[Any, "S A"]) -> Float[Any, " S"]:
+    """KL(p(·|s) ‖ q(·|s)) per state, of two policies given as log-probabilities.
+
+    A policy that comes from energies must be given like this. As probabilities it underflows to zero where its
+    logarithm is below -745, and its divergence cannot be computed any more. Actions with p = 0 add nothing.
+    """
+    xp = namespace(log_p, log_q)
+    p = xp.exp(log_p)
+    return xp.where(p > 0, p * (xp.where(p > 0, log_p, 0.0) - xp.where(p > 0, log_q, 0.0)), 0.0).sum(-1)
 
 
 def kl(p: Float[Any, "S A"], q: Float[Any, "S A"]) -> Float[Any, " S"]:
-    """KL(p(·|s) ‖ q(·|s)) per state."""
-    return (p * log_ratio(p, q)).sum(-1)
+    """KL(p(·|s) ‖ q(·|s)) per state, of two policies whose zeros are meant: infinite where p > 0 = q."""
+    return kl_from_logs(log_probabilities(p), log_probabilities(q))
 
 
 def check_weight(weight: float) -> float:
@@ -52,17 +61,21 @@ def regularised_action_value(
     return action_value(model, regularised_value(model, pi, pi_0, weight))
 
 
-def softmax_policy(energy: Float[Any, "S A"]) -> Float[Any, "S A"]:
-    """π(a|s) ∝ exp(f(s, a)), shifted so that nothing overflows."""
+def log_softmax(energy: Float[Any, "S A"]) -> Float[Any, "S A"]:
+    """log π(a|s) of π ∝ exp(f), shifted so that nothing overflows."""
     xp = namespace(energy)
-    weights = xp.exp(energy - energy.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
+    shifted = energy - energy.max(-1, keepdims=True)
+    return shifted - xp.log(xp.exp(shifted).sum(-1, keepdims=True))
+
+
+def softmax_policy(energy: Float[Any, "S A"]) -> Float[Any, "S A"]:
+    """π(a|s) ∝ exp(f(s, a))."""
+    return namespace(energy).exp(log_softmax(energy))
 
 
 def regularised_greedy(q: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any) -> Float[Any, "S A"]:
     """argmax_π ⟨Q, π⟩ - λ KL(π ‖ π_0) = π_0 exp(Q/λ) / normaliser, for λ > 0."""
-    xp = namespace(q, pi_0, weight)
-    return softmax_policy(q / weight + xp.log(xp.maximum(pi_0, TINY)))
+    return softmax_policy(q / weight + log_probabilities(pi_0))
 
 
 def regularised_optimum(

@@ -2,37 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from score_rl.paper.theory.corrections import all_corrections
+from score_rl.paper.theory.corrections import Correction, all_corrections
+from score_rl.paper.theory.studies.clipping import name_clipped
 from score_rl.paper.theory.studies.findings import Findings
+from score_rl.paper.theory.studies.problem import ALPHAS
 from score_rl.report import drawing as fig
+
+FLOOR, CEILING = 1e-17, 1e6  # of the picture
+HOLDS = 1e-9  # a violation below this is rounding
+LOOKS = dict(zip(ALPHAS, ("v", "^", ">"), strict=True))
+
+
+def draw(found: dict[float, list[Correction]]) -> Any:
+    """A row for each statement; printed and corrected, each at every α."""
+    figure, axes = fig.new_figure(1, 1, 8.6, 6.6)
+    axis = axes[0, 0]
+    rows = found[ALPHAS[0]]
+    height = np.arange(len(rows))[::-1]
+    for offset, (alpha, marker) in zip((0.28, 0.0, -0.28), LOOKS.items(), strict=True):
+        for kind, colour in (("printed", fig.VERMILION), ("corrected", fig.BLUE)):
+            values = np.array([c.paper if kind == "printed" else c.ours for c in found[alpha]])
+            shown = np.clip(values, FLOOR, CEILING)
+            label, style = f"{kind}, $\\alpha={alpha:g}$", {"marker": marker, "s": 26, "zorder": 3}
+            axis.scatter(shown, height + offset, color=colour, label=label, **style)
+            zero = values < FLOOR
+            axis.scatter(shown[zero], (height + offset)[zero], facecolors="white", edgecolors=colour, **style)
+            for x, y, value in zip(shown, height + offset, values, strict=True):
+                if value > CEILING:
+                    place = {"textcoords": "offset points", "ha": "left", "va": "center"}
+                    axis.annotate(f"{value:.0e}", (x, y), (6, 0), fontsize=7, **place)
+    name_clipped(axis, FLOOR)
+    axis.set_yticks(height, [f"{c.where}\n({c.label})" for c in rows], fontsize=8)
+    fig.log_axes(axis, ("x",))
+    axis.set_xlim(FLOOR / 10, CEILING * 100)
+    title = "How far each version is from holding"
+    fig.name_axes(axis, "violation (beyond $10^{6}$ the number is written)", "", title)
+    fig.legend_below(axis, 3)
+    return figure
+
+
+def holding(values: Sequence[float]) -> str:
+    """Violations by α, as a cell."""
+    return " / ".join("holds" if value <= HOLDS else f"{value:.2g}" for value in values)
 
 
 def corrections(seed: int, quick: bool) -> Findings:
-    """Every correction, with how far the printed and the corrected version are from holding."""
-    found = all_corrections(seed)
-    figure, axes = fig.new_figure(1, 1, 7.5, 4.2)
-    axis = axes[0, 0]
-    height = np.arange(len(found))[::-1]
-    floor = 1e-17
-    axis.scatter(
-        [max(c.paper, floor) for c in found], height, color=fig.VERMILION, marker="^", label="as printed", zorder=3
-    )
-    axis.scatter([max(c.ours, floor) for c in found], height, color=fig.BLUE, marker="o", label="corrected", zorder=3)
-    axis.set_yticks(height, [c.where for c in found], fontsize=8)
-    fig.log_axes(axis, ("x",))
-    fig.name_axes(axis, "violation (shown from $10^{-17}$)", "", "How far each version is from holding")
-    fig.legend(axis, loc="upper center")
+    """Every correction, with how far the printed and the corrected version are from holding, at several α."""
+    found = {alpha: all_corrections(seed, alpha) for alpha in ALPHAS}
+    grouped = list(zip(*found.values(), strict=True))
+    failing = [[c.paper > HOLDS for c in same] for same in grouped]
+    wrong = [same[0].where for same in grouped if any(c.ours > HOLDS for c in same)]
+    some = [same[0].where for same, fails in zip(grouped, failing, strict=True) if any(fails) and not all(fails)]
     verdicts = [
-        f"{sum(c.paper > 1e-9 for c in found)} of {len(found)} printed statements fail on the instance; "
-        f"{sum(c.ours > 1e-9 for c in found)} of the corrected ones do."
+        f"{sum(map(all, failing))} of {len(grouped)} printed statements fail at every α of {ALPHAS}; "
+        f"{len(some)} more at some of them ({', '.join(some)}), where the printed constant is not large enough.",
+        f"Corrected statements FAIL: {', '.join(wrong)}." if wrong else "Every corrected statement holds at every α.",
     ]
+    alphas = " / ".join(f"{alpha:g}" for alpha in ALPHAS)
     return Findings(
         "Where the paper's statements and proofs disagree",
-        ("where", "as printed", "corrected", "printed is off by", "corrected is off by"),
-        [(c.where, c.printed, c.corrected, f"{c.paper:.2e}", f"{c.ours:.1e}") for c in found],
+        (
+            "where",
+            "in the source",
+            "as printed",
+            "corrected",
+            f"printed is off by, α = {alphas}",
+            "corrected is off by",
+        ),
+        [
+            (
+                c.where,
+                c.label,
+                c.printed,
+                c.corrected,
+                holding([x.paper for x in same]),
+                f"{max(x.ours for x in same):.0e}",
+            )
+            for same in grouped
+            for c in same[:1]
+        ],
         verdicts,
-        {"corrections": [c._asdict() for c in found]},
-        {"corrections": figure},
+        {"corrections": {str(alpha): [c._asdict() for c in mine] for alpha, mine in found.items()}},
+        {"corrections": draw(found)},
     )

@@ -5,7 +5,7 @@ import numpy as np
 from score_rl.paper.theory.examples import behaviour_policy, random_mdp
 from score_rl.paper.theory.mdp import FiniteMDP, optimal
 
-ALPHA = 0.5
+ALPHAS = (0.2, 0.5, 0.96)  # α/(1-α) is 1 at 0.5, where exponents cannot be told apart; 0.96 is SCORE's own decay
 
 
 def random_problem_of(seed: int) -> tuple[FiniteMDP, np.ndarray, np.ndarray]:
