@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from score_rl.data.columns import bounds_of_list, outside_bounds, wrong_flags
+from score_rl.data.columns import bounds_of_list, flat_columns, outside_bounds, wrong_flags
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.errors import InputError
 
@@ -53,9 +53,21 @@ def test_rounding_over_a_bound_is_accepted_and_not_repaired() -> None:
     assert dataset.actions.max() > 1.0
 
 
-def test_values_so_large_that_their_sum_overflows_are_not_called_infinite() -> None:
-    big = {"observations": np.full((12, 3), 3e38, dtype=np.float32)}
-    assert len(make_dataset("test", **{**recording(), **big})) == 12
+def test_values_that_float32_cannot_compute_with() -> None:
+    for key, shape in (("observations", (12, 3)), ("rewards", (12,))):
+        for size in (3e38, -1e35):
+            with pytest.raises(InputError, match=rf"{key} reaches from .* beyond ±1e\+15 in row 0: float32 cannot"):
+                make_dataset("test", **recording() | {key: np.full(shape, size, dtype=np.float32)})
+        assert len(make_dataset("test", **recording() | {key: np.full(shape, 1e15)})) == 12
+    with pytest.raises(InputError, match="rewards has NaN or infinite values"):
+        make_dataset("test", **recording(rewards=np.full(12, 1e300)))  # beyond float32
+
+
+def test_a_column_of_one_number_to_a_row_may_be_a_matrix_of_width_one() -> None:
+    columns, notes = flat_columns(recording(rewards=np.ones((12, 1)), observations=np.ones((12, 1))))
+    assert columns["rewards"].shape == (12,)
+    assert columns["observations"].shape == (12, 1), "one observation stays a matrix"
+    assert notes == ["rewards is stored with shape (12, 1) and was read as one number to a row."]
 
 
 def test_bounds_from_a_list() -> None:

@@ -39,6 +39,26 @@ def test_neither_do_replicas(task: str, kind: str) -> None:
     assert list(find_large_observations(dataset, "IQL")) == []
 
 
+def test_a_terminal_in_a_task_that_has_none(tmp_path: Path) -> None:
+    """As in D4RL's halfcheetah_medium of version 1."""
+    rows = plant()
+    generator = np.random.default_rng(0)
+    rows |= {"observations": np.cumsum(generator.normal(0, 0.1, (EPISODES * STEPS, 17)), 0).astype(np.float32)}
+    rows |= {"actions": generator.uniform(-1, 1, (EPISODES * STEPS, 6)).astype(np.float32)}
+    rows["terminals"][4 * STEPS - 1] = True
+    path = write(tmp_path / "halfcheetah_medium.hdf5", rows)
+    says = f"halfcheetah never ends, but 1 row is terminal ({4 * STEPS - 1})"
+    assert any(warning.startswith(says) for warning in find_warnings(load_dataset(path)))
+    assert any(finding.message.startswith(says) for finding in check_file(path))
+
+
+def test_falls_in_what_this_library_recorded_are_no_glued_episodes() -> None:
+    rows = plant()
+    rows["timeouts"][5 * STEPS - 1] = False
+    recorded = make_dataset("plant", **rows, source={"kind": "file", "recipe": {"name": "plant"}})
+    assert find_warnings(recorded) == []
+
+
 def test_shuffled_rows() -> None:
     order = np.random.default_rng(1).permutation(EPISODES * STEPS)
     rows = plant()

@@ -170,7 +170,7 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
     if kind is int and isinstance(value, int) and not isinstance(value, bool):
         return value
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
-        require(not math.isnan(value), f"{name} is {value}; it must be a number.")
+        require(math.isfinite(value), f"{name} is {value}; it must be a finite number.")
         return float(value)
     choices = get_args(kind)
     if choices and value in choices:

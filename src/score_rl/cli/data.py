@@ -49,10 +49,16 @@ class DataBuild:
 
 @dataclasses.dataclass(frozen=True)
 class DataCheck:
-    """Find everything that is wrong with a file. Exit code 2 if anything is."""
+    """Find everything that is wrong with a file. Exit code 0 where `score train` would begin with it, else 2."""
 
     file: Annotated[Path, tyro.conf.Positional]
     """An HDF5 file in D4RL's format."""
+    environment: str | None = None
+    """As for `score train`: a task, a Gymnasium id, or none."""
+    action_bounds: tuple[float, ...] | None = None
+    """As for `score train`: LOW HIGH of all actions, or LOW HIGH of each."""
+    least_usable: float = 0.5
+    """As for `score train`: the share of the rows that must have a next observation."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,7 +134,12 @@ def _build(asked: DataBuild) -> None:
 def _check(asked: DataCheck) -> int:
     from score_rl.data.check import check_file
 
-    findings = check_file(asked.file)
+    findings = check_file(
+        asked.file,
+        environment=asked.environment,
+        action_bounds=asked.action_bounds,
+        least_usable=asked.least_usable,
+    )
     for finding in findings:
         OUT.print(f"{finding.level}: {escape(as_read(finding.message))}", soft_wrap=True)
     if any(finding.level == "error" for finding in findings):

@@ -23,6 +23,4 @@ def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> 
 
 
 def plus_minus(mean: float | None, std: float | None) -> str:
-    if mean is None:
-        return "not judged"
-    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+    return "not judged" if mean is None else f"{mean:.1f} ± {std:.1f}"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from score_rl.data.columns import LEAST_USABLE
 from score_rl.data.dataset import Dataset
 from score_rl.data.sources.reader import NamedDataset, Request
 from score_rl.data.sources.registry import PREFIXES, file_reader, get_reader, is_named
@@ -23,6 +24,7 @@ def load_dataset(
     seed: int = 0,
     environment: str | None = None,
     action_bounds: Sequence[float] | None = None,
+    least_usable: float = LEAST_USABLE,
     cache: Path | None = None,
     progress: bool = True,
 ) -> Dataset:
@@ -30,6 +32,7 @@ def load_dataset(
 
     `transitions` shrinks a replica in all its parts alike. Of any other source it takes evenly spread trajectories.
     `seed` is the seed of a replica's recording. `environment` and `action_bounds` override what the source says.
+    Where next observations are not stored, the share `least_usable` of the rows must have one.
     """
     if transitions is not None and transitions < 1:
         raise InputError(f"{transitions} transitions were asked for, but a data set needs at least 1.")
@@ -49,6 +52,7 @@ def load_dataset(
         transitions=None if reader.takes_transitions else transitions,
         environment=environment,
         action_bounds=action_bounds,
+        least_usable=least_usable,
     )
 
 

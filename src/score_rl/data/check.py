@@ -1,6 +1,6 @@
 """Everything that is wrong with a file, rather than the first thing: what `score data check` prints."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -8,31 +8,38 @@ from typing import Any, Literal
 import numpy as np
 
 from score_rl.data.columns import (
-    BOUND_TOLERANCE,
     GAP_REMEDY,
+    LEAST_USABLE,
     Bounds,
+    bound_vectors,
+    bounds_of_list,
     broken_rows,
     disordered_rows,
+    flat_columns,
+    in_float32,
     outside_bounds,
     too_few_left,
     wrong_flags,
 )
-from score_rl.data.dataset import make_dataset, step_limit
-from score_rl.data.labels import Labels
-from score_rl.data.loading import infer_environment
-from score_rl.data.sources.hdf5 import OPTIONAL, REQUIRED, open_hdf5, read_array, read_metadata, required_keys
-from score_rl.data.sources.reader import file_checksum
+from score_rl.data.dataset import Dataset, step_limit
+from score_rl.data.loading import infer_environment, make_from_recording
+from score_rl.data.readiness import USUAL_SCALING, refuse_unready
+from score_rl.data.sources.hdf5_file import open_hdf5
+from score_rl.data.sources.reader import Recording, Request, file_checksum
+from score_rl.data.sources.registry import ANY_FILE, file_reader, get_reader
 from score_rl.data.trajectories import end_rows, split_trajectories
 from score_rl.data.warnings import (
     find_continued_terminals,
     find_dropped_rows,
+    find_impossible_terminals,
     find_narrow_actions,
     find_unmarked_ends,
     find_unrelated_rows,
     listed,
 )
-from score_rl.envs.tasks import task_of, terminates
-from score_rl.errors import InputError
+from score_rl.disk import cache_folder
+from score_rl.envs.tasks import TASKS, task_of, terminates
+from score_rl.errors import InputError, printable
 
 Level = Literal["error", "warning", "note"]
 MATRICES = ("observations", "next_observations", "actions")
@@ -47,62 +54,89 @@ class Finding:
     message: str
 
 
-def check_file(path: Path) -> list[Finding]:
-    """Everything found in a D4RL-format file; errors first. Empty when there is nothing to say."""
+def check_file(
+    path: Path,
+    *,
+    environment: str | None = None,
+    action_bounds: Sequence[float] | None = None,
+    least_usable: float = LEAST_USABLE,
+) -> list[Finding]:
+    """Everything found in a file; errors first. Empty when there is nothing to say.
+
+    There is an error exactly where `score train` with the same options would not begin: both ask `make_from_recording`
+    and `refuse_unready`. What is found beyond that says where the trouble lies.
+    """
     path = Path(path)
     try:
-        with open_hdf5(path) as file:
-            findings = list(_check_contents(file, path))
+        recording = file_reader(path).read(str(path), Request(None, 0, cache_folder(), False))
     except InputError as error:
         return [Finding("error", str(error))]
+    options: dict[str, Any] = {
+        "environment": None if environment == "none" else environment,
+        "action_bounds": action_bounds,
+    }
+    dataset, refusal = None, ""
+    try:
+        dataset = make_from_recording(path.stem, recording, **options, least_usable=least_usable)
+        refuse_unready(dataset, environment or dataset.environment, [USUAL_SCALING])
+    except InputError as error:
+        refusal = str(error)
+    found = [*_check_contents(path, recording, dataset, options), *_check_learning(dataset)]
+    if refusal and not any(finding.level == "error" for finding in found):
+        found.append(Finding("error", refusal))
     order = {"error": 0, "warning": 1, "note": 2}
-    return sorted(findings, key=lambda finding: order[finding.level])
+    return sorted(found, key=lambda finding: order[finding.level])
 
 
-def _check_contents(file: Any, path: Path) -> Iterator[Finding]:
-    required = required_keys(file)
-    arrays: dict[str, np.ndarray] = {}
-    for key in required:
-        if key not in file:
-            yield Finding("error", f"{key} is missing.")
-    for key in (key for key in (*REQUIRED, *OPTIONAL) if key in file):
-        try:
-            arrays[key] = read_array(file, key, path)
-        except InputError as error:
-            yield Finding("error", str(error))
+def _check_contents(
+    path: Path, recording: Recording, dataset: Dataset | None, options: Mapping[str, Any]
+) -> Iterator[Finding]:
+    arrays, notes = flat_columns(recording.columns)
+    yield from (Finding("note", note) for note in notes)
     misshapen = list(_check_shapes(arrays))
     yield from misshapen
-    if misshapen or not set(required) <= set(arrays):
+    if misshapen:
         return  # what follows compares rows across arrays
     if len(arrays["rewards"]) == 0:
         yield Finding("error", "the file is empty: every array has 0 rows.")
         return
-    yield from _check_infos(file, len(arrays["rewards"]))
+    yield from _check_infos(path, len(arrays["rewards"]))
+    arrays = {key: values if key == "times" else in_float32(values) for key, values in arrays.items()}
     yield from _check_values(arrays)
-    metadata = read_metadata(file)
-    environment = metadata.environment or infer_environment(path.stem, arrays)
+    environment = options["environment"] or recording.environment or infer_environment(recording.label, arrays)
     environment = None if environment == "none" else environment
     if environment is None:
         yield Finding("note", "the environment is not known: a policy learned from it cannot be judged by acting.")
-    bounds: Bounds | None = metadata.action_bounds
-    width = arrays["actions"].shape[1]
-    if bounds is not None and not all(np.size(bound) in (1, width) for bound in bounds):
-        sizes = " and ".join(str(np.size(bound)) for bound in bounds)
-        yield Finding("error", f"metadata/action_low and action_high have {sizes} numbers for {width} actions.")
-        return
-    if bounds is None and (task_of(environment or "") or not np.any(np.abs(arrays["actions"]) > 1 + BOUND_TOLERANCE)):
-        bounds = (-1.0, 1.0)  # what training takes
-    yield from _check_actions(arrays["actions"], bounds)
-    yield from _check_trajectories(arrays, environment)
-    yield from _check_learning(arrays, bounds, metadata.labels)
+    if dataset is not None:
+        bounds: Bounds | None = (dataset.action_low, dataset.action_high)
+    else:
+        bounds = _bounds_to_check(arrays["actions"], recording, environment, options)
+    if bounds is not None:
+        yield from _check_actions(arrays["actions"], bounds)
+    yield from _check_trajectories(arrays, environment, refused=dataset is None)
     yield from _check_published(path)
+
+
+def _bounds_to_check(
+    actions: np.ndarray, recording: Recording, environment: str | None, options: Mapping[str, Any]
+) -> Bounds | None:
+    """The bounds of a file that cannot be used, as far as they make sense themselves."""
+    bounds: Bounds | None = recording.action_bounds if options["environment"] is None else None
+    try:
+        if options["action_bounds"]:
+            bounds = bounds_of_list(options["action_bounds"], actions.shape[1])
+        if bounds is None and task_of(environment or ""):
+            bounds = (-1.0, 1.0)
+        return None if bounds is None else bound_vectors("the file", bounds, actions.shape[1])
+    except InputError:
+        return None  # the refusal says so
 
 
 def _check_shapes(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
     for key, values in arrays.items():
         dimensions = 2 if key in MATRICES else 1
-        kinds = "biuf" if key in FLAGS else "iuf"
-        if values.ndim != dimensions or values.dtype.kind not in kinds:
+        kinds = "iuf" if key in (*MATRICES, "times") else "biuf"
+        if values.ndim != dimensions or values.dtype.kind not in kinds or 0 in values.shape[1:]:
             expected = "a matrix with one row per step" if dimensions == 2 else "one value per step"
             yield Finding("error", f"{key} is {values.dtype} of shape {values.shape}; {expected} is expected.")
     counts = {key: len(values) for key, values in arrays.items() if values.ndim}
@@ -114,10 +148,18 @@ def _check_shapes(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
         yield Finding("error", f"next_observations is {stored.shape}, observations {observed.shape}: not alike.")
 
 
-def _check_infos(file: Any, count: int) -> Iterator[Finding]:
-    for key, values in file.get("infos", {}).items():
-        if getattr(values, "shape", (count,))[:1] != (count,):
-            yield Finding("warning", f"infos/{key} has shape {values.shape}, but there are {count} steps.")
+def _check_infos(path: Path, count: int) -> Iterator[Finding]:
+    if get_reader(ANY_FILE) != file_reader(path):
+        return  # another format has none
+    with open_hdf5(path) as file:
+        try:
+            shapes = {key: file.shape(f"infos/{key}") for key in file.names("infos")}
+        except InputError as error:
+            yield Finding("warning", f"{error} Nothing reads it.")
+            return
+    for key, shape in shapes.items():
+        if shape[:1] != (count,):
+            yield Finding("warning", f"infos/{printable(key)} has shape {shape}, but there are {count} steps.")
 
 
 def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
@@ -137,21 +179,9 @@ def _check_values(arrays: Mapping[str, np.ndarray]) -> Iterator[Finding]:
             yield Finding("warning", f"{key} never changes{columns}.")
 
 
-def _check_actions(actions: np.ndarray, bounds: Bounds | None) -> Iterator[Finding]:
-    low, high = (np.broadcast_to(bound, actions.shape[1:]) for bound in bounds or (-1.0, 1.0))
+def _check_actions(actions: np.ndarray, bounds: Bounds) -> Iterator[Finding]:
+    low, high = (np.broadcast_to(bound, actions.shape[1:]) for bound in bounds)
     outside = outside_bounds(actions, low, high)
-    if not outside.any():
-        return
-    if bounds is None:
-        reach = "; ".join(
-            f"{number}: {np.nanmin(column):g} to {np.nanmax(column):g}" for number, column in enumerate(actions.T)
-        )
-        yield Finding(
-            "warning",
-            f"actions go beyond ±1 ({reach}) and the file names no bounds: store what the device can do in "
-            "metadata/action_low and metadata/action_high, or pass `action_bounds` when using it.",
-        )
-        return
     for column in np.flatnonzero(outside.any(axis=0)):
         values = actions[:, column]
         yield Finding(
@@ -161,7 +191,9 @@ def _check_actions(actions: np.ndarray, bounds: Bounds | None) -> Iterator[Findi
         )
 
 
-def _check_trajectories(arrays: Mapping[str, np.ndarray], environment: str | None) -> Iterator[Finding]:
+def _check_trajectories(
+    arrays: Mapping[str, np.ndarray], environment: str | None, *, refused: bool
+) -> Iterator[Finding]:
     terminals = arrays["terminals"].astype(bool)
     timeouts = arrays.get("timeouts", np.zeros(len(terminals))).astype(bool)
     marked = arrays["trajectory_ends"].astype(bool) if "trajectory_ends" in arrays else None
@@ -184,7 +216,7 @@ def _check_trajectories(arrays: Mapping[str, np.ndarray], environment: str | Non
         yield from _check_continuity(arrays["observations"], arrays["next_observations"], ends)
         yield from _check_rule(arrays["next_observations"], terminals, environment)
     else:
-        yield from _check_dropped(trajectories, terminals)
+        yield from _check_dropped(trajectories, terminals, refused=refused)
     if "times" in arrays:
         yield from _check_times(arrays["times"], ends)
 
@@ -198,12 +230,10 @@ def _check_marked_ends(terminals: np.ndarray, timeouts: np.ndarray, marked: np.n
         yield Finding("warning", f"timeouts has ends that trajectory_ends has not, {rows}; a timeout always counts.")
 
 
-def _check_dropped(trajectories: np.ndarray, terminals: np.ndarray) -> Iterator[Finding]:
+def _check_dropped(trajectories: np.ndarray, terminals: np.ndarray, *, refused: bool) -> Iterator[Finding]:
     dropped = ~terminals[trajectories[:, 1] - 1]
-    problem = too_few_left(len(terminals) - int(dropped.sum()), len(terminals))
-    if problem is not None:
-        yield Finding("error", f"{problem}.")
-        return
+    if refused and too_few_left(len(terminals) - int(dropped.sum()), len(terminals)) is not None:
+        return  # the refusal says so
     alone = int((dropped & (trajectories[:, 1] - trajectories[:, 0] == 1)).sum())
     vanished = f" {alone} of them are one row long and vanish." if alone else ""
     yield Finding(
@@ -255,7 +285,7 @@ def _check_continuity(observations: np.ndarray, stored: np.ndarray, ends: np.nda
 
 def _check_rule(stored: np.ndarray, terminals: np.ndarray, environment: str | None) -> Iterator[Finding]:
     task = task_of(environment or "")
-    if task is None:
+    if task is None or stored.shape[1] != TASKS[task].observation_dim:
         return
     ended = np.asarray(terminates(task, stored))
     for wrong, words in (
@@ -266,20 +296,19 @@ def _check_rule(stored: np.ndarray, terminals: np.ndarray, environment: str | No
             yield Finding("warning", f"rows that {words} a {task} episode: {_rows(wrong)}.")
 
 
-def _check_learning(arrays: Mapping[str, np.ndarray], bounds: Bounds | None, labels: Labels) -> Iterator[Finding]:
+def _check_learning(dataset: Dataset | None) -> Iterator[Finding]:
     """What is doubtful about rows that can be used as they are."""
-    least, most = arrays["actions"].min(axis=0), arrays["actions"].max(axis=0)
-    try:
-        dataset = make_dataset(
-            "the file", **dict[str, Any](arrays), action_bounds=bounds or (least - 1, most + 1), labels=labels
-        )
-    except InputError:
-        return  # reported above
-    found = [*find_dropped_rows(dataset), *find_continued_terminals(dataset), *find_unrelated_rows(dataset)]
-    if "next_observations" not in arrays:  # otherwise they are compared with the following rows
+    if dataset is None:
+        return
+    found = [
+        *find_dropped_rows(dataset),
+        *find_impossible_terminals(dataset),
+        *find_continued_terminals(dataset),
+        *find_unrelated_rows(dataset),
+        *find_narrow_actions(dataset),
+    ]
+    if dataset.dropped_rows:  # otherwise next observations are compared with the following rows
         found += find_unmarked_ends(dataset)
-    if bounds is not None:
-        found += find_narrow_actions(dataset)
     for warning in found:
         yield Finding("warning", warning)
 

@@ -4,6 +4,7 @@
 of rows in the first half of this file.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,10 @@ from score_rl.errors import InputError
 
 BOUND_TOLERANCE = 1e-5  # how far rounding may carry an action over its bound
 GAP_REMEDY = "fill the gaps (say, with the value before), or leave out the trajectories that have them"
-MOST = 0.5  # of the recorded rows must be left when those without a next observation are gone
+LEAST_USABLE = 0.5  # of the recorded rows must be left when those without a next observation are gone
+LARGEST = 1e15  # programs compute in float32, where squares and sums of larger numbers overflow
+SMALLEST = float(np.finfo(np.float32).tiny)  # a difference below it counts as 0 in compiled programs
+ONE_NUMBER = ("rewards", "terminals", "timeouts", "trajectory_ends", "times")  # columns with one number to a row
 SORT_REMEDY = (
     "Are the rows sorted? They must stand trajectory after trajectory and, within each, in the order of time. If they "
     "do, mark the ends in trajectory_ends if the recording goes on after terminals, or store next_observations"
@@ -37,6 +41,16 @@ def outside_bounds(actions: np.ndarray, low: np.ndarray, high: np.ndarray) -> Bo
     return np.asarray((actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE))
 
 
+def flat_columns(columns: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], list[str]]:
+    """Columns of one number to a row that are stored as (n, 1), read as (n,); and a note on each.
+
+    It is the one other shape that can mean nothing else. Some of D4RL's v1 files have it.
+    """
+    wide = [key for key, values in columns.items() if key in ONE_NUMBER and values.ndim == 2 and values.shape[1] == 1]
+    notes = [f"{key} is stored with shape {columns[key].shape} and was read as one number to a row." for key in wide]
+    return {key: values[:, 0] if key in wide else values for key, values in columns.items()}, notes
+
+
 def number_matrix(name: str, key: str, values: np.ndarray) -> Float32[np.ndarray, "rows columns"]:
     """A column with several numbers to a row, in float32."""
     values = np.asarray(values)
@@ -45,7 +59,7 @@ def number_matrix(name: str, key: str, values: np.ndarray) -> Float32[np.ndarray
             f"{name}: {key} is an array of {values.dtype} with shape {values.shape}, "
             "but a matrix of numbers with one row per step is expected: store it so."
         )
-    return np.ascontiguousarray(values, dtype=np.float32)
+    return in_float32(values)
 
 
 def number_vector(name: str, key: str, values: np.ndarray) -> Float32[np.ndarray, " rows"]:
@@ -56,7 +70,13 @@ def number_vector(name: str, key: str, values: np.ndarray) -> Float32[np.ndarray
             f"{name}: {key} is an array of {values.dtype} with shape {values.shape}, "
             "but one number per step is expected: store it so."
         )
-    return np.ascontiguousarray(values, dtype=np.float32)
+    return in_float32(values)
+
+
+def in_float32(values: np.ndarray) -> np.ndarray:
+    """The numbers as programs take them; those beyond float32 become infinite."""
+    with np.errstate(over="ignore"):  # whoever takes them refuses what is infinite
+        return np.ascontiguousarray(values, dtype=np.float32)
 
 
 def flag_vector(name: str, key: str, values: np.ndarray) -> Bool[np.ndarray, " rows"]:
@@ -89,9 +109,9 @@ def require_equal_rows(name: str, columns: Mapping[str, np.ndarray]) -> None:
 
 
 def require_finite(name: str, key: str, values: np.ndarray) -> None:
-    """No value is NaN or infinite."""
-    # The sum is finite only if every value is. It may also overflow, which the second look settles.
-    if np.isfinite(values.sum(dtype=np.float64)):
+    """No value is NaN, infinite, or so large that float32 cannot hold its square."""
+    least, most = values.min(), values.max()  # NaN if any value is
+    if least >= -LARGEST and most <= LARGEST:
         return
     rows = np.flatnonzero(broken_rows(values))
     if len(rows):
@@ -99,6 +119,11 @@ def require_finite(name: str, key: str, values: np.ndarray) -> None:
             f"{name}: {key} has NaN or infinite values in {len(rows)} of {len(values)} rows, the first in row "
             f"{rows[0]}: {GAP_REMEDY}."
         )
+    rows = np.flatnonzero((np.abs(values.reshape(len(values), -1)) > LARGEST).any(axis=1))
+    raise InputError(
+        f"{name}: {key} reaches from {least:g} to {most:g}, the first beyond ±{LARGEST:g} in row {rows[0]}: float32 "
+        "cannot compute with such numbers; give it another unit, or replace placeholders."
+    )
 
 
 def require_ends(name: str, ends: np.ndarray, marked: bool) -> None:
@@ -125,6 +150,9 @@ def require_ascending_times(name: str, times: np.ndarray, ends: np.ndarray) -> N
             f"{name}: times is an array of {times.dtype} with shape {times.shape}, but one number per step is "
             "expected: store it so."
         )
+    if not np.isfinite(times).all():
+        row = int(np.flatnonzero(~np.isfinite(times))[0])
+        raise InputError(f"{name}: times is {times[row]} in row {row}, but a finite number is expected: {GAP_REMEDY}.")
     late = disordered_rows(times, ends)
     if late.any():
         row = int(np.flatnonzero(late)[0])
@@ -142,13 +170,20 @@ def disordered_rows(times: np.ndarray, ends: np.ndarray) -> Bool[np.ndarray, " r
     return late
 
 
-def too_few_left(left: int, recorded: int) -> str | None:
-    """Why rows cannot be learned from, if most of them have no next observation; None if most have one."""
-    if left >= MOST * recorded:
+def check_least_usable(share: float) -> None:
+    """Refuse what is no share."""
+    if not 0 <= share <= 1:
+        raise InputError(f"`least_usable` is {share:g}; it must be a share of the rows, between 0 and 1.")
+
+
+def too_few_left(left: int, recorded: int, least: float = LEAST_USABLE) -> str | None:
+    """Why rows cannot be learned from, if too many of them have no next observation; None if enough have one."""
+    if left >= least * recorded:
         return None
+    given = math.floor(1000 * left / recorded) / 1000
     return (
         f"only {left:,} of {recorded:,} rows can be learned from: the others are the last of a trajectory and have no "
-        f"next observation. {SORT_REMEDY}"
+        f"next observation. {SORT_REMEDY}. If that is how it is, say so with `least_usable={given:g}`"
     )
 
 
@@ -157,16 +192,18 @@ def bound_vectors(
 ) -> tuple[Float32[np.ndarray, " action"], Float32[np.ndarray, " action"]]:
     """The lower and upper bound of every action."""
     try:
-        low, high = (np.broadcast_to(np.asarray(b, dtype=np.float32), (width,)).copy() for b in bounds)
+        with np.errstate(over="ignore"):  # an infinite bound is refused below
+            low, high = (np.broadcast_to(np.asarray(b, dtype=np.float32), (width,)).copy() for b in bounds)
     except ValueError:
         shapes = [np.shape(bound) for bound in bounds]
         raise InputError(
             f"{name}: action bounds of shapes {shapes} were given, but the actions have {width} dimensions."
         ) from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
+    within = (np.abs(low) <= LARGEST).all() and (np.abs(high) <= LARGEST).all()  # NaN is not
+    if not (within and (high.astype(np.float64) - low > SMALLEST).all()):
         raise InputError(
-            f"{name}: the action bounds {low.tolist()} to {high.tolist()} are not finite and ascending: "
-            "give a low and a higher number."
+            f"{name}: the action bounds {low.tolist()} to {high.tolist()} are not finite and ascending (within "
+            f"±{LARGEST:g}): give a low and a higher number."
         )
     return low, high
 

@@ -9,8 +9,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from score_rl.data.columns import (
+    LEAST_USABLE,
     Bounds,
     bound_vectors,
+    check_least_usable,
     flag_vector,
     number_matrix,
     number_vector,
@@ -157,6 +159,7 @@ def make_dataset(
     environment: str | None = None,
     source: Mapping[str, Any] | None = None,
     labels: Labels = NO_LABELS,
+    least_usable: float = LEAST_USABLE,
 ) -> Dataset:
     """Check a recording and turn it into the rows that can be trained on.
 
@@ -166,8 +169,10 @@ def make_dataset(
     With stored next observations every row stays. Without them they come from the following row of the trajectory.
     The last row of a trajectory is then dropped unless it is terminal (see `trajectories.training_view`).
 
-    `times` are only checked: they must ascend within each trajectory.
+    `times` are only checked: they must ascend within each trajectory. Too many rows without a next observation are
+    refused: at least the share `least_usable` must be left.
     """
+    check_least_usable(least_usable)
     columns = {
         "observations": number_matrix(name, "observations", observations),
         "actions": number_matrix(name, "actions", actions),
@@ -188,6 +193,9 @@ def make_dataset(
     labels.check(name, columns["observations"].shape[1], columns["actions"].shape[1])
 
     arrays, recorded = _training_rows(name, columns, marks["terminals"], marks["timeouts"], ends, environment)
+    problem = too_few_left(len(arrays["rewards"]), len(ends), least_usable)
+    if problem is not None:
+        raise InputError(f"{name}: {problem}.")
     arrays |= {"action_low": low, "action_high": high}
     checksum = content_checksum(arrays)
     arrays["trajectories"] = arrays.pop("episodes")
@@ -264,9 +272,6 @@ def _training_rows(
         arrays = {key: column[view.rows] for key, column in arrays.items()}
         arrays["next_observations"] = columns["observations"][view.next_rows]
         terminals, timeouts, bounds, kept = terminals[view.rows], view.timeouts, view.trajectories, view.kept
-    problem = too_few_left(len(terminals), len(ends))
-    if problem is not None:
-        raise InputError(f"{name}: {problem}.")
     recorded = Recorded(
         returns=TrajectoryReturns(_read_only(values[kept]), _read_only(complete[kept])),
         lengths=_read_only((trajectories[:, 1] - trajectories[:, 0])[kept]),

@@ -32,6 +32,9 @@ class Labels:
             if names is not None and len(set(names)) < len(names):
                 twice = next(name for name in names if names.count(name) > 1)
                 raise InputError(f"{dataset}: two {what}s are called {twice!r}: give each its own name.")
+        for text in (*(self.observations or ()), *(self.actions or ()), *self.units, *self.units.values()):
+            if not text.isprintable():
+                raise InputError(f"{dataset}: the name or unit {text!r} cannot be printed: use letters and signs.")
 
     def observation(self, column: int) -> str:
         """A column of the observations in a message: its number, and its name if it has one."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.data.columns import BOUND_TOLERANCE, Bounds, bounds_of_list
+from score_rl.data.columns import BOUND_TOLERANCE, LEAST_USABLE, ONE_NUMBER, Bounds, bounds_of_list, flat_columns
 from score_rl.data.dataset import Dataset, make_dataset
 from score_rl.data.sources.reader import Recording
 from score_rl.data.trajectories import end_rows, split_trajectories, spread_rows
@@ -21,9 +21,11 @@ def make_from_recording(
     transitions: int | None = None,
     environment: str | None = None,
     action_bounds: Sequence[float] | None = None,
+    least_usable: float = LEAST_USABLE,
 ) -> Dataset:
     """Complete a recording and check it; `environment` and `action_bounds` override what its source says."""
-    columns = dict(recording.columns)
+    columns, notes = flat_columns(recording.columns)
+    _refuse_module(name, recording.environment if environment is None else None)
     judged_in = environment or recording.environment or infer_environment(recording.label, columns)
     judged_in = None if judged_in == "none" else judged_in
     stated = recording.action_bounds if environment is None else None
@@ -34,12 +36,19 @@ def make_from_recording(
     source = {
         **recording.origin,
         "rows": len(columns["rewards"]) if columns["rewards"].ndim else 0,
+        **({"notes": notes} if notes else {}),
         **({"transitions": transitions} if transitions is not None else {}),
         **({"stated_action_bounds": [np.atleast_1d(bound).tolist() for bound in stated]} if asked and stated else {}),
     }
     json.dumps(source)  # a source is stored beside every result, so it has to be JSON
     return make_dataset(
-        name, **columns, action_bounds=bounds, environment=judged_in, source=source, labels=recording.labels
+        name,
+        **columns,
+        action_bounds=bounds,
+        environment=judged_in,
+        source=source,
+        labels=recording.labels,
+        least_usable=least_usable,
     )
 
 
@@ -50,6 +59,15 @@ def infer_environment(label: str, columns: Mapping[str, np.ndarray]) -> str | No
         if task.name in plain and _widths(columns) == (task.observation_dim, task.action_dim):
             return task.name
     return None
+
+
+def _refuse_module(name: str, environment: str | None) -> None:
+    """A Gymnasium id such as "module:Name-v0" runs a module. A file may not ask for that; its user may."""
+    if environment is not None and ":" in environment and task_of(environment) is None:
+        raise InputError(
+            f"{name} names the environment {environment!r}, which would run the module {environment.split(':')[0]!r}: "
+            "pass `environment` yourself if that is meant, or none."
+        )
 
 
 def _action_dim(columns: Mapping[str, np.ndarray]) -> int:
@@ -103,8 +121,11 @@ def _shortened(name: str, columns: Mapping[str, np.ndarray], count: int) -> dict
     total = min((len(values) for values in columns.values() if values.ndim), default=0)
     if count > total:
         raise InputError(f"{name} has {total} transitions, but {count} were asked for: ask for at most {total}.")
-    if count == total or any(values.shape[:1] != (total,) for values in columns.values()):
-        return dict(columns)  # all of it, or columns that differ in rows, which `make_dataset` refuses
+    misshapen = any(
+        values.shape[:1] != (total,) or (key in ONE_NUMBER and values.ndim > 1) for key, values in columns.items()
+    )
+    if count == total or misshapen:
+        return dict(columns)  # all of it, or columns that `make_dataset` refuses
     terminals = columns["terminals"].astype(bool)
     timeouts = columns.get("timeouts", np.zeros(total)).astype(bool)
     marked = columns["trajectory_ends"].astype(bool) if "trajectory_ends" in columns else None

@@ -9,7 +9,8 @@ from score_rl.data.collection.writing import RECIPE_FORMAT, library_versions, un
 from score_rl.data.dataset import Dataset
 from score_rl.data.loading import infer_environment
 from score_rl.data.progress_bar import row_progress
-from score_rl.data.sources.hdf5 import open_hdf5, read_hdf5
+from score_rl.data.sources.hdf5 import read_hdf5
+from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.reader import file_checksum
 from score_rl.envs.interface import PHYSICS
 from score_rl.envs.tasks import TASKS, task_of

@@ -10,6 +10,7 @@ import numpy as np
 
 from score_rl.data.columns import SORT_REMEDY
 from score_rl.data.dataset import Dataset
+from score_rl.envs.tasks import task_of
 
 NARROW = 0.2  # an action that uses less of its bounds leaves most of them unknown
 OUTLIERS = 0.001  # share at either end that does not count as used
@@ -20,12 +21,14 @@ ENOUGH = 200  # rows, before anything is said of how they change
 SAMPLE = 100_000  # rows that a quantile or a mean is taken of
 LOST = 0.1  # share of the recorded rows or trajectories
 CONTINUED = 0.5  # share of the terminals
+ENDLESS = ("halfcheetah",)  # tasks that end by their step limit alone
 
 
 def find_warnings(dataset: Dataset) -> list[str]:
     """All warnings that do not depend on the method."""
     return [
         *find_dropped_rows(dataset),
+        *find_impossible_terminals(dataset),
         *find_continued_terminals(dataset),
         *find_unrelated_rows(dataset),
         *find_unmarked_ends(dataset),
@@ -49,6 +52,28 @@ def find_dropped_rows(dataset: Dataset) -> Iterator[str]:
         yield (
             f"Only {trajectories:,} of {recorded_trajectories:,} trajectories can be learned from: the others are one "
             f"row each, without a next observation. {advice}"
+        )
+
+
+def find_few_dropped_rows(dataset: Dataset) -> Iterator[str]:
+    """What was dropped, where that is too little for a warning."""
+    if dataset.dropped_rows and not list(find_dropped_rows(dataset)):
+        alone = dataset.dropped_trajectories
+        vanished = f", and with them {alone:,} trajectories of one row" if alone else ""
+        yield (
+            f"{dataset.dropped_rows:,} of {len(dataset) + dataset.dropped_rows:,} rows are left out{vanished}: they "
+            "are the last of a trajectory and have no next observation."
+        )
+
+
+def find_impossible_terminals(dataset: Dataset) -> Iterator[str]:
+    """Terminals in a task that never ends, such as the one in D4RL's halfcheetah_medium of version 1."""
+    task = task_of(dataset.environment or "")
+    if task in ENDLESS and dataset.terminals.any():
+        rows = dataset.recorded_rows(np.flatnonzero(dataset.terminals))
+        yield (
+            f"{task} never ends, but {len(rows):,} {'row is' if len(rows) == 1 else 'rows are'} terminal "
+            f"({listed(rows)}): what follows counts as 0. If the recording only stopped, mark it in timeouts."
         )
 
 
@@ -80,7 +105,12 @@ def find_unrelated_rows(dataset: Dataset) -> Iterator[str]:
 
 
 def find_unmarked_ends(dataset: Dataset) -> Iterator[str]:
-    """Where most observations jump at once, one trajectory may have been glued to another."""
+    """Where most observations jump at once, one trajectory may have been glued to another.
+
+    Not in what this library recorded: there a robot has fallen.
+    """
+    if dataset.source.get("recipe"):
+        return
     changes = np.abs(_changes(dataset))
     if len(changes) < ENOUGH:
         return

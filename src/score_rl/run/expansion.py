@@ -10,6 +10,7 @@ from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.data.dataset import Dataset
+from score_rl.data.readiness import refuse_unready
 from score_rl.engine.runs import Run
 from score_rl.envs.tasks import task_of
 from score_rl.store.records import RunRecord, config_json
@@ -53,6 +54,13 @@ def expand_runs(spec: ExperimentSpec, datasets: Sequence[Dataset]) -> list[Run]:
             config = make_config(algorithm, preset_of(algorithm, dataset) | settings)
             runs.append(Run(name, algorithm, dataset, seed, config))
     return runs
+
+
+def refuse_unready_runs(spec: ExperimentSpec, runs: Sequence[Run]) -> None:
+    """Refuse data that the runs cannot begin with, before a folder is made."""
+    for dataset in {run.dataset.checksum: run.dataset for run in runs}.values():
+        scalings = [run.config.reward_scaling for run in runs if run.dataset.checksum == dataset.checksum]
+        refuse_unready(dataset, spec.environment or dataset.environment, scalings)
 
 
 def preset_of(algorithm: Algorithm, dataset: Dataset) -> dict[str, Any]:

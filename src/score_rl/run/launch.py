@@ -11,12 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from score_rl.data.columns import LEAST_USABLE
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError, refuse_unwritable
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.context import TrainingContext
-from score_rl.run.expansion import common_cycle, expand_runs, run_record
+from score_rl.run.expansion import common_cycle, expand_runs, refuse_unready_runs, run_record
 from score_rl.run.experiment import Experiment
 from score_rl.run.extension import longer_request, store_longer_request
 from score_rl.run.fleets import form_fleets, stored_fleets
@@ -63,6 +64,7 @@ def train(
     data_seed: int = 0,
     environment: str | None = None,
     action_bounds: tuple[float, ...] | None = None,
+    least_usable: float = LEAST_USABLE,
     physics: str = "d4rl",
     precision: str = "auto",
     checkpoint_minutes: float = 1.0,
@@ -107,6 +109,7 @@ def train(
         data_seed=data_seed,
         environment=environment,
         action_bounds=action_bounds,
+        least_usable=least_usable,
         physics=physics,
         checkpoint_minutes=checkpoint_minutes,
         hold_out=hold_out,
@@ -127,6 +130,7 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     spec = experiment.spec if steps is None else longer_request(experiment, whole_number("`steps`", steps))
     datasets = load_same_datasets(experiment.record, quiet)
     runs = expand_runs(spec, datasets)
+    refuse_unready_runs(spec, runs)
     fleets = stored_fleets(runs, experiment.record.runs)
     if spec != experiment.spec:
         tell_schedules(runs, spec.steps, announcer)
@@ -145,6 +149,7 @@ def _begin(
     Folder.refuse_if_taken(path)
     datasets = load_datasets(spec, announcer.quiet)
     runs = expand_runs(spec, datasets)
+    refuse_unready_runs(spec, runs)
     tell_data_warnings(runs, announcer)
     tell_presets(runs, spec, announcer)
     tell_schedules(runs, spec.steps, announcer)

@@ -44,6 +44,10 @@ def data_warning(dataset: str, what: str) -> str:
     return f"Warning, {dataset}: {what}"
 
 
+def data_note(dataset: str, what: str) -> str:
+    return f"Note, {dataset}: {what}"
+
+
 def setting_of_some(name: str, titles: Sequence[str]) -> str:
     return f"Note: `config.{name}` goes to {' and '.join(titles)}; the other algorithms have no such setting."
 

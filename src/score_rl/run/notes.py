@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from score_rl.algorithms.settings import scheduled_for, schedules
-from score_rl.data.warnings import find_large_observations, find_warnings
+from score_rl.data.warnings import find_few_dropped_rows, find_large_observations, find_warnings
 from score_rl.engine.runs import Run
 from score_rl.run import messages
 from score_rl.run.expansion import preset_of
@@ -24,6 +24,9 @@ def tell_who_gets_settings(
 
 def tell_data_warnings(runs: Sequence[Run], announcer: Announcer) -> None:
     """About files only: what is recorded here or fetched by name is known."""
+    for dataset in {run.dataset.checksum: run.dataset for run in runs}.values():
+        for note in [*dataset.source.get("notes", ()), *find_few_dropped_rows(dataset)]:
+            announcer.say(messages.data_note(dataset.name, note))
     for run in _one_for_each(runs, lambda run: run.dataset.checksum):
         if run.dataset.source.get("kind") == "file":
             for what in find_warnings(run.dataset):

@@ -74,6 +74,7 @@ def load_whole_datasets(spec: ExperimentSpec, quiet: bool) -> list[Dataset]:
             seed=spec.data_seed,
             environment=None if spec.environment == "none" else spec.environment,
             action_bounds=spec.action_bounds,
+            least_usable=spec.least_usable,
             progress=not quiet,
         )
         for name in spec.datasets

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from score_rl.data.columns import LEAST_USABLE, check_least_usable
 from score_rl.data.splitting import check_fraction
 from score_rl.errors import InputError
 from score_rl.nets.precision import PRECISIONS, Precision
@@ -66,6 +67,7 @@ class ExperimentSpec:
     physics: str = "d4rl"
     checkpoint_minutes: float = 1.0
     hold_out: float | None = None  # the share of trajectories that is kept from training, to judge by
+    least_usable: float = LEAST_USABLE  # share of the rows that must have a next observation
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(self)))
@@ -88,6 +90,7 @@ class ExperimentSpec:
             physics=stored.get("physics", str),
             checkpoint_minutes=stored.get("checkpoint_minutes", float),
             hold_out=stored.optional("hold_out", float),
+            least_usable=stored.get("least_usable", float) if "least_usable" in stored.values else LEAST_USABLE,
         )
 
     def of(self, algorithm: str) -> AlgorithmRequest:
@@ -107,6 +110,7 @@ class ExperimentSpec:
             raise InputError(f"`checkpoint_minutes` is {self.checkpoint_minutes}; it must be 0 or more.")
         if self.hold_out is not None:
             check_fraction(self.hold_out)
+        check_least_usable(self.least_usable)
         if not self.seeds or not self.datasets or not self.algorithms:
             raise InputError("an experiment needs at least one algorithm, one data set and one seed.")
         if any(seed < 0 for seed in self.seeds):

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from score_rl.data.collection.policies import read_policy
+from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.errors import InputError
 from tests.data.recordings import SAMPLES, file_with_policy, genuine, small_policy
 
 
 def test_a_policy_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     policy = small_policy()
-    with h5py.File(file_with_policy(tmp_path / "hopper.hdf5", policy)) as file:
+    with open_hdf5(file_with_policy(tmp_path / "hopper.hdf5", policy)) as file:
         found = read_policy(file, "test")
     assert found.log_std_clip == (-20.0, 2.0)
     observations = np.random.default_rng(1).normal(size=(5, 11)).astype(np.float32)
@@ -23,22 +24,31 @@ def test_a_policy_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_damaged_policy(tmp_path: Path) -> None:
-    with h5py.File(file_with_policy(tmp_path / "hopper.hdf5", small_policy()), "a") as file:
-        del file["metadata/policy/fc1/bias"]
-        with pytest.raises(InputError, match="test: metadata/policy lacks fc1/bias"):
-            read_policy(file, "test")
-        file["metadata/policy/fc1/bias"] = np.zeros(9)
-        with pytest.raises(InputError, match=r"metadata/policy/fc1 has weight \(8, 8\) and bias \(9,\)"):
-            read_policy(file, "test")
+    path = file_with_policy(tmp_path / "hopper.hdf5", small_policy())
+    for bias, says in (
+        (None, "test: metadata/policy lacks fc1/bias"),
+        (np.zeros(9), r"metadata/policy/fc1 has weight \(8, 8\) and bias \(9,\)"),
+        (np.zeros((8, 1)), r"metadata/policy/fc1/bias has shape \(8, 1\)"),
+        (np.full(8, np.nan), "or values that are not finite"),
+    ):
+        with h5py.File(path, "a") as file:
+            del file["metadata/policy/fc1/bias"]
+            if bias is not None:
+                file["metadata/policy/fc1/bias"] = bias
+        with open_hdf5(path) as opened, pytest.raises(InputError, match=says):
+            read_policy(opened, "test")
+        if bias is None:
+            with h5py.File(path, "a") as file:
+                file["metadata/policy/fc1/bias"] = np.zeros(1)  # to be replaced
 
 
 @genuine
 @pytest.mark.parametrize("task", ["hopper", "halfcheetah", "walker2d"])
 def test_log_probabilities_are_those_that_were_recorded(task: str) -> None:
-    with h5py.File(Path(SAMPLES or "") / f"{task}_medium-v2.hdf5") as file:
+    with open_hdf5(Path(SAMPLES or "") / f"{task}_medium-v2.hdf5") as file:
         policy = read_policy(file, task)
-        observations, actions = file["observations"][()], file["actions"][()]
-        recorded = file["infos/action_log_probs"][()]
+        observations, actions = file.array("observations"), file.array("actions")
+        recorded = file.array("infos/action_log_probs")
     # The noise that makes the recorded action: a policy without noise tells the mean, one with unit noise the rest.
     still = np.arctanh(policy.act(observations, np.zeros_like(actions))[0].astype(np.float64))
     moved = np.arctanh(policy.act(observations, np.ones_like(actions))[0].astype(np.float64))

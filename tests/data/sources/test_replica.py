@@ -10,6 +10,7 @@ from score_rl.data import catalogue
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.collection.policies import ladder_catalogue, read_policy
 from score_rl.data.sources import replica
+from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.replica import holds_recipe, replica_names, replica_path, replica_recipe, replica_rows
 from score_rl.errors import InputError
 
@@ -92,7 +93,7 @@ def test_an_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest
 def test_the_policy_is_stored_where_there_is_one(tmp_path: Path) -> None:
     for name, stored in (("walker2d-expert", True), ("walker2d-random", False), ("walker2d-medium-expert", False)):
         load_dataset(f"replica:{name}", transitions=60, cache=tmp_path, progress=False)
-        with h5py.File(replica_path(tmp_path, name, 60, 0)) as file:
+        with open_hdf5(replica_path(tmp_path, name, 60, 0)) as file:
             assert ("metadata/policy" in file) == stored
             if stored:
                 policy = read_policy(file, "test")

@@ -105,18 +105,31 @@ def read_policy(file: Any, path: str) -> SquashedGaussian:
         raise InputError(
             f"{path} holds no behaviour policy (no metadata/policy): use a medium or expert file, which do."
         )
-    group = file["metadata/policy"]
-    missing = [f"{layer}/{part}" for layer in LAYERS for part in ("weight", "bias") if f"{layer}/{part}" not in group]
+    wanted = {layer: [f"{layer}/{part}" for part in ("weight", "bias")] for layer in LAYERS}
+    missing = [key for keys in wanted.values() for key in keys if f"metadata/policy/{key}" not in file]
     if missing:
         raise InputError(
             f"{path}: metadata/policy lacks {', '.join(missing)}, but a policy needs all of {', '.join(LAYERS)}."
         )
     weights = {
-        layer: tuple(np.asarray(group[f"{layer}/{part}"][()], dtype=np.float32) for part in ("weight", "bias"))
-        for layer in LAYERS
+        layer: tuple(_finite(file.array(f"metadata/policy/{key}"), path, key) for key in keys)
+        for layer, keys in wanted.items()
     }
-    clip = group["log_std_clip"][()] if "log_std_clip" in group else D4RL_LOG_STD
+    clip_key = "metadata/policy/log_std_clip"
+    clip = file.array(clip_key) if clip_key in file else np.asarray(D4RL_LOG_STD)
+    if clip.shape != (2,) or not clip[0] < clip[1]:
+        raise InputError(f"{path}: {clip_key} is {clip.tolist()}, but a low and a higher number are expected.")
     return SquashedGaussian(_checked_shapes(weights, path), (float(clip[0]), float(clip[1])))
+
+
+def _finite(values: np.ndarray, path: str, key: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float32)
+    if not np.isfinite(numbers).all() or numbers.ndim != (2 if key.endswith("weight") else 1):
+        raise InputError(
+            f"{path}: metadata/policy/{key} has shape {numbers.shape} or values that are not finite: take another file."
+        )
+    return numbers
 
 
 def write_policy(group: Any, policy: SquashedGaussian) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from score_rl.data.labels import NO_LABELS, Labels
+from score_rl.data.sources.hdf5_file import Hdf5File, open_hdf5
 from score_rl.data.sources.reader import Reader, Recording, Request, file_facts
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "timeouts")
 OPTIONAL = ("next_observations", "trajectory_ends", "times")
@@ -26,42 +27,16 @@ class Metadata:
     labels: Labels = NO_LABELS
 
 
-def open_hdf5(path: Path) -> Any:
-    """The file opened for reading, or one sentence on why that cannot be."""
-    import h5py
-
-    if not path.exists():
-        raise InputError(f"{path} does not exist: give the path of a D4RL-format HDF5 file.")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder: give the path of a D4RL-format HDF5 file.")
-    try:
-        readable = h5py.is_hdf5(path)
-        if readable:
-            return h5py.File(path, "r")
-    except OSError as error:
-        if "truncated" in str(error):
-            raise InputError(
-                f"{path} is truncated: it ends before its contents do; fetch or build it again."
-            ) from error
-        raise InputError(f"{path} cannot be opened as HDF5 ({error}): fetch or build it again.") from error
-    size = path.stat().st_size
-    found = "empty" if size == 0 else f"{size} bytes of something else"
-    raise InputError(
-        f"{path} is not an HDF5 file ({found}), and training reads no other format: score data import makes one of a "
-        "table (CSV, Parquet or npz)."
-    )
-
-
 def read_hdf5(path: Path, kind: str) -> Recording:
     """The columns and metadata of a D4RL-format file; `kind` says in stored results what sort of source it is."""
     with open_hdf5(path) as file:
         missing = [key for key in required_keys(file) if key not in file]
         if missing:
             raise InputError(
-                f"{path} lacks {', '.join(missing)} (it has {', '.join(sorted(file)) or 'nothing'}): "
+                f"{path} lacks {', '.join(missing)} (it has {printable(', '.join(file.names())) or 'nothing'}): "
                 f"a D4RL-format file needs {', '.join(REQUIRED)}."
             )
-        columns = {key: read_array(file, key, path) for key in (*REQUIRED, *OPTIONAL) if key in file}
+        columns = {key: file.array(key) for key in (*REQUIRED, *OPTIONAL) if key in file}
         metadata = read_metadata(file)
     recipe = {"recipe": dict(metadata.recipe)} if metadata.recipe else {}
     return Recording(
@@ -74,26 +49,17 @@ def read_hdf5(path: Path, kind: str) -> Recording:
     )
 
 
-def required_keys(file: Any) -> tuple[str, ...]:
+def required_keys(file: Hdf5File) -> tuple[str, ...]:
     """The keys that an open file needs: a file that marks the ends of its trajectories needs no timeouts."""
     return tuple(key for key in REQUIRED if key != "timeouts" or "trajectory_ends" not in file)
 
 
-def read_array(file: Any, key: str, path: Path) -> np.ndarray:
-    """One array of an open file."""
-    import h5py
-
-    if not isinstance(file[key], h5py.Dataset):
-        raise InputError(f"{path}: {key} is a group, but an array is expected: store it so.")
-    try:
-        return np.asarray(file[key][()])
-    except OSError as error:
-        raise InputError(f"{path}: {key} is damaged ({error}): fetch or build the file again.") from error
-
-
-def read_metadata(file: Any) -> Metadata:
+def read_metadata(file: Hdf5File) -> Metadata:
     """What an open file says of itself."""
-    return Metadata(_text(file, "environment"), _bounds(file), read_recipe(file), _labels(file))
+    environment = _text(file, "environment")
+    if environment is not None and not environment.isprintable():
+        raise InputError(f"{file.path}: metadata/environment is {environment!r}, which cannot be printed: correct it.")
+    return Metadata(environment, _bounds(file), read_recipe(file), _labels(file))
 
 
 def write_labels(metadata: Any, labels: Labels) -> None:
@@ -107,40 +73,56 @@ def write_labels(metadata: Any, labels: Labels) -> None:
         metadata["units"] = json.dumps(dict(labels.units))
 
 
-def read_recipe(file: Any) -> Mapping[str, Any] | None:
-    """How this library made the file; None for any other file."""
-    text = _text(file, "recipe")
+def read_recipe(file: Hdf5File) -> Mapping[str, Any] | None:
+    """How this library made the file; None for any other file, whatever it calls a recipe."""
     try:
-        recipe = json.loads(text) if text else None
-    except ValueError:
+        recipe = json.loads(_text(file, "recipe") or "null")
+    except (InputError, ValueError, RecursionError):
         return None
     return recipe if isinstance(recipe, dict) else None
 
 
-def _text(file: Any, key: str) -> str | None:
-    item = file.get(f"metadata/{key}")
-    value = item[()] if hasattr(item, "shape") else None
-    return value.decode() if isinstance(value, bytes) else None
+def _text(file: Hdf5File, key: str) -> str | None:
+    found = file.texts(f"metadata/{key}")
+    if isinstance(found, tuple):
+        raise InputError(f"{file.path}: metadata/{key} is a list, but one text is expected: correct or remove it.")
+    return found
 
 
-def _labels(file: Any) -> Labels:
-    units = _text(file, "units")
-    return Labels(_names(file, "observation_names"), _names(file, "action_names"), json.loads(units) if units else {})
+def _labels(file: Hdf5File) -> Labels:
+    return Labels(_names(file, "observation_names"), _names(file, "action_names"), _units(file))
 
 
-def _names(file: Any, key: str) -> tuple[str, ...] | None:
-    item = file.get(f"metadata/{key}")
-    if getattr(item, "ndim", None) != 1:
+def _units(file: Hdf5File) -> dict[str, str]:
+    try:
+        units = json.loads(_text(file, "units") or "{}")
+    except (ValueError, RecursionError) as error:
+        raise _not_names_and_units(file) from error
+    if not isinstance(units, dict) or not all(isinstance(unit, str) for unit in units.values()):
+        raise _not_names_and_units(file)
+    return units
+
+
+def _not_names_and_units(file: Hdf5File) -> InputError:
+    return InputError(f"{file.path}: metadata/units is no JSON object of names and units: correct or remove it.")
+
+
+def _names(file: Hdf5File, key: str) -> tuple[str, ...] | None:
+    found = file.texts(f"metadata/{key}")
+    if isinstance(found, str):
+        raise InputError(f"{file.path}: metadata/{key} is one text, but a list of names is expected: store it so.")
+    return found
+
+
+def _bounds(file: Hdf5File) -> tuple[np.ndarray, np.ndarray] | None:
+    low, high = (f"metadata/action_{end}" for end in ("low", "high"))
+    if low not in file and high not in file:
         return None
-    return tuple(name.decode() if isinstance(name, bytes) else str(name) for name in item[()])
-
-
-def _bounds(file: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    keys = ("metadata/action_low", "metadata/action_high")
-    if not all(key in file for key in keys):
-        return None
-    low, high = (np.asarray(file[key][()], dtype=np.float32) for key in keys)
-    return low, high
+    if not (low in file and high in file):
+        has, lacks = (low, high) if low in file else (high, low)
+        raise InputError(f"{file.path} has {has} and lacks {lacks}: store both, or neither.")
+    with np.errstate(over="ignore"):  # an infinite bound is refused by name
+        return file.array(low).astype(np.float32), file.array(high).astype(np.float32)
 
 
 def _read(path: str, request: Request) -> Recording:

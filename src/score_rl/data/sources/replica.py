@@ -17,7 +17,8 @@ from score_rl.data.collection.policies import (
 from score_rl.data.collection.recorder import collect
 from score_rl.data.collection.writing import RECIPE_FORMAT, library_versions, unit_bounds, write_hdf5
 from score_rl.data.progress_bar import row_progress
-from score_rl.data.sources.hdf5 import open_hdf5, read_hdf5, read_recipe
+from score_rl.data.sources.hdf5 import read_hdf5, read_recipe
+from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name

@@ -1,0 +1,94 @@
+"""Files from strangers: no traceback, no hang, one verdict, nothing repaired in silence, memory bounded by the file."""
+
+import resource
+import time
+from collections import Counter
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from score_rl.data.catalogue import load_dataset
+from score_rl.data.check import check_file
+from score_rl.data.readiness import USUAL_SCALING, refuse_unready
+from score_rl.errors import InputError
+from tests.drills import hdf5_files
+from tests.drills.hdf5_files import CHANGES, hostile_file, packed_large, seed_file
+
+SECONDS = 10.0  # for one small file; it takes milliseconds
+BYTES = 1 << 30  # that reading small files may add to the process
+
+
+def verdict(path: Path) -> str | None:
+    """What `score train` says of a file; None where it would begin."""
+    try:
+        dataset = load_dataset(path)
+        refuse_unready(dataset, dataset.environment, [USUAL_SCALING])
+    except InputError as error:
+        return str(error)
+    with h5py.File(path) as file:  # nothing was repaired: what is trained on is what the file says
+        rows = dataset.recorded_rows(np.arange(len(dataset)))
+        np.testing.assert_array_equal(dataset.rewards, np.ravel(file["rewards"][()])[rows].astype(np.float32))
+        np.testing.assert_array_equal(dataset.observations, file["observations"][()][rows].astype(np.float32))
+    return None
+
+
+def drill(seeds: range, folder: Path) -> Counter[str]:
+    """Read and check the files of these seeds."""
+    counted: Counter[str] = Counter()
+    for seed in seeds:
+        path = folder / "drill.hdf5"
+        path.unlink(missing_ok=True)
+        done = hostile_file(path, seed)
+        began = time.monotonic()
+        refusal = verdict(path)
+        findings = check_file(path)
+        assert time.monotonic() - began < SECONDS, f"seed {seed}, {done}"
+        errors = [finding.message for finding in findings if finding.level == "error"]
+        assert bool(errors) == (refusal is not None), f"seed {seed}, {done}: {refusal} but {errors}"
+        for message in (refusal or "", *(finding.message for finding in findings)):
+            assert message.isprintable(), f"seed {seed}, {done}: {message!r}"
+        counted["refused" if refusal else "accepted"] += 1
+    return counted
+
+
+def test_sound_files_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the drill would refuse everything and prove nothing."""
+    monkeypatch.setattr(hdf5_files, "CHANGES", ())
+    for seed in range(12):
+        seed_file(tmp_path / "drill.hdf5", hdf5_files.random.Random(seed))
+        assert verdict(tmp_path / "drill.hdf5") is None
+
+
+def test_hostile_files(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counted = drill(range(150), tmp_path)
+    assert min(counted["refused"], counted["accepted"]) > 15, counted
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < BYTES
+
+
+@pytest.mark.slow
+def test_three_thousand_hostile_files(tmp_path: Path) -> None:
+    counted = drill(range(1_000, 4_000), tmp_path)
+    assert counted["refused"] > 1_000, counted
+
+
+@pytest.mark.parametrize("change", dict.fromkeys(CHANGES[10:]), ids=lambda change: str(change.__name__))
+def test_a_change_is_made(tmp_path: Path, change: hdf5_files.Change) -> None:
+    """A change that silently does nothing would drill nothing."""
+    path = tmp_path / "drill.hdf5"
+    for seed in range(3):
+        path.unlink(missing_ok=True)
+        seed_file(path, hdf5_files.random.Random(seed))
+        before = path.read_bytes()
+        change(path, hdf5_files.random.Random(seed))
+        assert path.read_bytes() != before
+
+
+def test_gigabytes_packed_into_kilobytes_are_refused_without_being_unpacked(tmp_path: Path) -> None:
+    seed_file(tmp_path / "drill.hdf5", hdf5_files.random.Random(0))
+    packed_large(tmp_path / "drill.hdf5", hdf5_files.random.Random(0))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "declares 1,073,741,824 bytes, more than a file of" in str(verdict(tmp_path / "drill.hdf5"))
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 < BYTES / 4
