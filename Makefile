@@ -1,12 +1,13 @@
 # Two commands do everything, set-up included: `make train` and `make test`.
+# Another Python gets an environment of its own: `make test PYTHON=python3.12` makes .venv-python3.12 beside .venv.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv$(if $(filter command line,$(origin PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install train test test-all lint format speed tables evidence clean
+.PHONY: help install install-dev train test test-all lint format speed tables evidence clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -26,14 +27,20 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PIP) install --editable '.[dev]'
 	@touch $@
 
+install-dev: $(VENV)/.installed-dev  ## the same with the test tools
+
 train: $(VENV)/.installed  ## train SCORE on the embedded default task and judge it (1 to 4 minutes on 2 cores)
 	@$(BIN)/score train
 
-test: lint  ## formatter, linter, types and the fast tests
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+test: $(VENV)/.installed-dev  ## formatter, linter, types and the fast tests; says how long it took
+	@$(call timed,$(MAKE) --no-print-directory lint && $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow")
 
-test-all: lint  ## the fast tests and the slow ones
-	@$(BIN)/python -m pytest -n 2 --dist loadfile
+test-all: $(VENV)/.installed-dev  ## the fast tests and the slow ones
+	@$(call timed,$(MAKE) --no-print-directory lint && $(BIN)/python -m pytest -n 2 --dist loadfile)
+
+# A command, and how long it took, whether it failed or not.
+timed = began=$$(date +%s); { $(1); }; status=$$?; took=$$(($$(date +%s) - began)); \
+  echo "make $@ took $$((took / 60)) min $$((took % 60)) s with $$($(BIN)/python --version)"; exit $$status
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff format --check .
