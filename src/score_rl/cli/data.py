@@ -9,6 +9,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
+from score_rl.cli.data_import import DataImport, import_command
 from score_rl.cli.terminal import OUT, subcommand
 from score_rl.errors import as_read
 
@@ -81,6 +82,7 @@ DATA_COMMANDS: dict[str, type] = {
     "list": DataList,
     "info": DataInfo,
     "build": DataBuild,
+    "import": DataImport,
     "check": DataCheck,
     "recollect": DataRecollect,
 }
@@ -94,6 +96,8 @@ def data_command(arguments: Sequence[str]) -> int:
             _info(asked)
         case DataBuild() as asked:
             _build(asked)
+        case DataImport() as asked:
+            return import_command(asked)
         case DataCheck() as asked:
             return _check(asked)
         case DataRecollect() as asked:

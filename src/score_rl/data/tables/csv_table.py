@@ -1,0 +1,267 @@
+"""Tables as text: columns between commas, semicolons or tabs, with their names in the first line.
+
+The file is read in blocks of whole lines. So memory does not grow with it, the bar knows how far it is, and a cell
+that cannot be used is named by its line.
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
+
+from score_rl.data.tables.table import MISSING, SAMPLE_ROWS, Advance, Part, import_polars
+from score_rl.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+
+BLOCK = 16 << 20  # bytes
+BEGINNING = 1 << 20  # bytes that the form is guessed from
+SEPARATORS = (",", ";", "\t", "|")
+
+
+class Form(NamedTuple):
+    """How a text is written."""
+
+    names: tuple[str, ...]
+    separator: str
+    decimal_comma: bool
+    encoding: str
+    header_bytes: int
+
+
+class CsvTable:
+    """A CSV file, packed by gzip or not."""
+
+    named = True
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, path.name
+        with self._open() as (file, _):
+            beginning = file.read(BEGINNING)
+        self.form = _guess_form(beginning, path)
+        self.names = self.form.names
+        self.size = path.stat().st_size
+        self._beginning = beginning
+        self._starts: list[tuple[int, int]] = [(0, 2)]  # of the blocks: the first row, and the line that it stands in
+        self._one_line_each = True  # whether every row was one line so far
+        self._sha256 = ""
+
+    @cached_property
+    def sample(self) -> "polars.DataFrame":
+        lines = _whole_lines(self._beginning, len(self._beginning) < BEGINNING)[self.form.header_bytes :]
+        texts = self._texts(lines, list(range(len(self.names)))).head(SAMPLE_ROWS)
+        return as_they_look(texts)
+
+    def parts(self, columns: Sequence[str], numbers: Collection[str], advance: Advance) -> Iterator[Part]:
+        pl = import_polars("reading CSV")
+        places = [self.names.index(name) for name in columns]
+        looks = self.sample.schema
+        types = {
+            name: looks[name] if name not in numbers or looks[name] == pl.String else pl.Float64 for name in columns
+        }
+        row, line = 0, 2
+        self._starts = []
+        for block in self._blocks(advance):
+            frame = self._parsed(block, places, types, line)
+            self._starts.append((row, line))
+            lines = block.count(b"\n") + (not block.endswith(b"\n"))
+            self._one_line_each &= lines == len(frame)
+            yield Part(frame, row)
+            row, line = row + len(frame), line + lines
+
+    def place(self, row: int) -> str:
+        if not self._one_line_each:
+            return f"row {row} below the names, counted from 0"
+        first, line = self._starts[max(0, bisect_right(self._starts, (row, 1 << 62)) - 1)]
+        return f"line {line + row - first}"
+
+    def origin(self) -> Mapping[str, Any]:
+        return {"path": str(self.path), "bytes": self.size, "file_sha256": self._sha256}
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _open(self) -> "_Reading":
+        return _Reading(self.path)
+
+    def _blocks(self, advance: Advance) -> Iterator[bytes]:
+        """Whole lines, without the names."""
+        digest = hashlib.sha256()
+        with self._open() as (file, raw):
+            rest = file.read(self.form.header_bytes)
+            digest.update(rest)
+            rest, told = b"", 0
+            while read := file.read(BLOCK):
+                digest.update(read)
+                advance(raw.tell() - told)
+                told = raw.tell()
+                rest += read
+                lines = _whole_lines(rest, whole=False)
+                rest = rest[len(lines) :]
+                if lines:
+                    yield lines
+            if rest := rest.rstrip(b"\r\n \t"):
+                yield rest
+        packed = self.path.suffix.lower() == ".gz"
+        self._sha256 = _file_digest(self.path) if packed else digest.hexdigest()
+
+    def _parsed(self, block: bytes, places: Sequence[int], types: Mapping[str, Any], line: int) -> "polars.DataFrame":
+        """Columns that look like numbers as such, all others as text."""
+        pl = import_polars("reading CSV")
+        wanted = {f"{place}": types[name] for place, name in zip(places, types, strict=True)}
+        try:
+            frame = self._frame(block, places, wanted)
+        except (pl.exceptions.PolarsError, UnicodeError):
+            _refuse_ragged(block, self.form, self.name, line)
+            frame = self._texts(block, places)  # whoever converts the texts names the cell that is wrong
+        else:
+            frame = frame.rename({str(place): name for place, name in zip(places, types, strict=True)})
+        return frame
+
+    def _texts(self, block: bytes, places: Sequence[int]) -> "polars.DataFrame":
+        pl = import_polars("reading CSV")
+        try:
+            frame = self._frame(block, places, dict.fromkeys(map(str, places), pl.String))
+        except (pl.exceptions.PolarsError, UnicodeError) as error:
+            _refuse_ragged(block, self.form, self.name, 2)
+            raise InputError(f"{self.name} cannot be read as CSV ({error}); save it again as CSV in UTF-8.") from None
+        if self.form.decimal_comma:
+            frame = frame.with_columns(pl.all().str.replace(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$", "${1}.${2}"))
+        return frame.rename({str(place): self.names[place] for place in places})
+
+    def _frame(self, block: bytes, places: Sequence[int], types: Mapping[str, Any]) -> "polars.DataFrame":
+        pl = import_polars("reading CSV")
+        text = block if self.form.encoding == "utf-8" else block.decode(self.form.encoding).encode()
+        header = self.form.separator.join(map(str, range(len(self.names)))).encode()
+        return pl.read_csv(
+            b"".join([header, b"\n", text]),
+            columns=list(map(str, places)),
+            separator=self.form.separator,
+            decimal_comma=self.form.decimal_comma,
+            null_values=list(MISSING),
+            schema_overrides=types,
+            infer_schema=False,
+        ).select(list(map(str, places)))
+
+
+class _Reading:
+    """An open file, unpacked, beside the file on the disk, which knows how far it is."""
+
+    def __init__(self, path: Path) -> None:
+        self._raw = _opened(path)
+        self._file: IO[bytes] = self._raw
+        if path.suffix.lower() == ".gz":
+            self._file = cast("IO[bytes]", gzip.GzipFile(fileobj=self._raw))
+
+    def __enter__(self) -> tuple[IO[bytes], IO[bytes]]:
+        return self._file, self._raw
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+        self._raw.close()
+
+
+def _opened(path: Path) -> IO[bytes]:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); give the path of a CSV file.") from None
+
+
+def _file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _whole_lines(text: bytes, whole: bool) -> bytes:
+    """The text up to the end of its last line; a line that ends inside quotes is none."""
+    if whole:
+        return text
+    cut = text.rfind(b"\n") + 1
+    if b'"' in text:
+        while cut and text.count(b'"', 0, cut) % 2:
+            cut = text.rfind(b"\n", 0, cut - 1) + 1
+    return text[:cut]
+
+
+def _guess_form(beginning: bytes, path: Path) -> Form:
+    if not beginning.strip():
+        raise InputError(f"{path} is empty; a first line with the names of its columns is expected, and rows below.")
+    if beginning.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in beginning:
+        raise InputError(f"{path} is no CSV in UTF-8 (it has zero bytes); save it again as CSV in UTF-8.")
+    encoding = "utf-8"
+    try:
+        beginning[: beginning.rfind(b"\n") + 1].decode()
+    except UnicodeDecodeError:
+        encoding = "cp1252"  # what a spreadsheet on Windows writes in Europe
+    first = _first_line(beginning)
+    header = first.decode(encoding, errors="replace").removeprefix("\ufeff").strip("\r\n")
+    separator = max(SEPARATORS, key=header.count)
+    names = tuple(name.strip() for name in next(csv.reader(io.StringIO(header), delimiter=separator)))
+    names = tuple(name or f"column {number}" for number, name in enumerate(names))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path} has several columns called {twice!r}; give each its own name in the first line.")
+    if all(_is_number(name) for name in names):
+        raise InputError(
+            f"{path}: the first line holds numbers ({', '.join(names[:4])}, ...), but the names of the columns are "
+            "expected; write them above."
+        )
+    return Form(names, separator, _has_decimal_commas(beginning, encoding, separator), encoding, len(first))
+
+
+def _first_line(text: bytes) -> bytes:
+    stop = text.find(b"\n") + 1 or len(text)
+    while text.count(b'"', 0, stop) % 2 and stop < len(text):
+        stop = text.find(b"\n", stop) + 1 or len(text)
+    return text[:stop]
+
+
+def _has_decimal_commas(text: bytes, encoding: str, separator: str) -> bool:
+    if separator == ",":
+        return False
+    rows = csv.reader(io.StringIO(text.decode(encoding, errors="replace")), delimiter=separator)
+    cells = [cell for _, row in zip(range(100), rows, strict=False) for cell in row]
+    return any("," in cell and _is_number(cell.replace(",", ".", 1)) for cell in cells)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse_ragged(block: bytes, form: Form, name: str, line: int) -> None:
+    """Name the first line that has more cells than there are names."""
+    reader = csv.reader(io.StringIO(block.decode(form.encoding, errors="replace")), delimiter=form.separator)
+    for cells in reader:
+        if len(cells) > len(form.names):
+            raise InputError(
+                f"{name}, line {line + reader.line_num - 1}: it has {len(cells)} cells, but the first line names "
+                f"{len(form.names)} columns; correct that line, or quote what holds {form.separator!r}."
+            )
+
+
+def as_they_look(texts: "polars.DataFrame") -> "polars.DataFrame":
+    """Columns of text as numbers where all of them are; otherwise as they are."""
+    pl = import_polars("reading CSV")
+    looks = []
+    for column in texts.iter_columns():
+        stripped = column.str.strip_chars()
+        missing = stripped.is_null() | stripped.is_in(MISSING)
+        filled = pl.Series(column.name, stripped).set(missing, None) if missing.any() else stripped
+        for kind in (pl.Int64, pl.Float64):
+            typed = filled.cast(kind, strict=False)
+            if typed.null_count() == filled.null_count() and typed.null_count() < len(typed):
+                looks.append(typed)
+                break
+        else:
+            looks.append(column)
+    return pl.DataFrame(looks)

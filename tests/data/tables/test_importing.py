@@ -1,0 +1,316 @@
+"""Any table that import accepts gives what a plain loop gives; any that it refuses is named by column and line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from score_rl.data.catalogue import load_dataset
+from score_rl.data.tables.csv_table import CsvTable
+from score_rl.data.tables.frames import open_table, table_of_frame
+from score_rl.data.tables.importing import Options, import_table
+from score_rl.data.tables.roles import Roles
+from score_rl.errors import InputError
+from tests.plants import heating
+
+from .tables import ACTED, OBSERVED, log, plain_transitions, transitions, write_csv
+
+ROLES = Roles(observations=("o*",), actions=ACTED, reward="r", episode="trip", time="t")
+HEATING = Roles(observations=("temp*", "flow"), actions=("valve", "pump"), reward="r", episode="trip", time="t")
+BOUNDS = (0.0, 250.0, 600.0, 2400.0)
+
+
+def imported(path: Path, roles: Roles = ROLES, **options: Any) -> Any:
+    """The data set that comes of a file."""
+    out = path.with_suffix(".hdf5")
+    import_table(open_table(path), roles, out, Options(**options))
+    return load_dataset(out, progress=False)
+
+
+numbers = st.floats(-100, 100, width=32) | st.integers(-100, 100)
+gaps = st.just(None) | numbers
+
+
+@st.composite
+def tables(draw: st.DrawFn, missing: str) -> list[dict[str, Any]]:
+    """Rows of a few episodes in any order, with gaps where they are treated."""
+    prefix = draw(st.sampled_from(["", "trip "]))
+    lengths = draw(st.lists(st.integers(1, 7), min_size=1, max_size=5))
+    cells = numbers if missing == "error" else gaps
+    rows = [
+        {
+            "trip": f"{prefix}{episode}" if prefix else episode,
+            "t": step * draw(st.sampled_from([1, 1, 1, 0.5])) + 10 * step,
+            "o1": draw(cells),
+            "o2": draw(cells),
+            "a1": draw(st.floats(-1, 1, width=32) if missing == "error" else st.none() | st.floats(-1, 1, width=32)),
+            "r": draw(gaps if missing == "drop" else numbers),
+            "end": int(draw(st.booleans())) if step == length - 1 else 0,
+        }
+        for episode, length in enumerate(lengths)
+        for step in range(length)
+    ]
+    return draw(st.permutations(rows))
+
+
+def outcome(path: Path, rows: list[dict[str, Any]], missing: str) -> None:
+    """Import either gives the plain loop's transitions, or says why there are none or too few."""
+    wanted = plain_transitions(rows, missing)
+    roles = Roles(("o*",), ACTED, reward="r", episode="trip", time="t", terminal="end")
+    try:
+        dataset = imported(write_csv(path, rows), roles, missing=missing)
+    except InputError as error:
+        kept = sum(all(row[name] is not None for name in (*OBSERVED, *ACTED, "r")) for row in rows)
+        said = str(error)
+        if "only " in said or "no row with a next observation" in said:
+            assert len(wanted) < max(kept, len(rows)) or not wanted
+        else:
+            assert "something is missing in every row" in said
+            assert not wanted
+        return
+    assert transitions(dataset) == wanted
+
+
+FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.parametrize("missing", ["error", "forward", "drop"])
+def test_rows_in_any_order_give_what_a_plain_loop_gives(tmp_path: Path, missing: str) -> None:
+    @FEW
+    @given(rows=tables(missing))
+    def check(rows: list[dict[str, Any]]) -> None:
+        outcome(tmp_path / "logs.csv", rows, missing)
+
+    check()
+
+
+faults = st.sampled_from(
+    [
+        ("o1", "high"),
+        ("o2", None),
+        ("a1", "inf"),
+        ("a1", "1.5"),
+        ("r", ""),
+        ("r", "1e60"),
+        ("trip", None),
+        ("t", "soon"),
+    ]
+)
+
+
+@FEW
+@given(fault=faults, place=st.integers(0, 11), shuffle=st.randoms(use_true_random=False))
+def test_a_cell_that_cannot_be_used_is_named_by_column_and_line(
+    tmp_path: Path, fault: tuple[str, Any], place: int, shuffle: Any
+) -> None:
+    rows = log((5, 4, 3))
+    shuffle.shuffle(rows)
+    column, text = fault
+    rows[place][column] = text
+    with pytest.raises(InputError) as refused:
+        imported(write_csv(tmp_path / "logs.csv", rows))
+    said = str(refused.value)
+    assert column in said
+    assert f"line {place + 2}:" in said
+
+
+def test_shuffled_rows_give_the_same_file(tmp_path: Path) -> None:
+    logs = heating.record(8, seed=1)
+    heating.write_csv(tmp_path / "sorted.csv", logs)
+    heating.write_csv(tmp_path / "shuffled.csv", logs, np.random.default_rng(0).permutation(len(logs)))
+    one, other = (imported(tmp_path / f"{name}.csv", HEATING, action_bounds=BOUNDS) for name in ("sorted", "shuffled"))
+    assert one.checksum == other.checksum
+    last = logs.ends
+    np.testing.assert_array_equal(one.observations, logs.observations[~last].astype(np.float32))
+    np.testing.assert_array_equal(one.next_observations, logs.next_observations[~last].astype(np.float32))
+    assert one.observation_names == heating.OBSERVATIONS
+    np.testing.assert_array_equal(one.action_high, [250, 2400])
+
+
+def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = heating.record(20, seed=2)
+    path = heating.write_csv(tmp_path / "logs.csv", logs, np.random.default_rng(0).permutation(len(logs)))
+    whole = imported(path, HEATING, action_bounds="data", missing="forward")
+    monkeypatch.setattr("score_rl.data.tables.csv_table.BLOCK", 1000)
+    monkeypatch.setattr("score_rl.data.tables.arrangement.CHUNK", 17)
+    monkeypatch.setattr("score_rl.data.tables.order.CHUNK", 13)
+    assert imported(path, HEATING, action_bounds="data", missing="forward").checksum == whole.checksum
+    text = path.read_text().splitlines()
+    text[900] = text[900].replace(text[900].split(",")[3], "warm")
+    path.write_text("\n".join(text))
+    with pytest.raises(InputError, match=r"line 901: temp_wall holds 'warm', which is no number"):
+        imported(path, HEATING, action_bounds="data")
+
+
+def test_the_same_rows_in_every_format(tmp_path: Path) -> None:
+    rows = log((6, 5, 4))
+    frame = pl.DataFrame(rows)
+    frame.write_parquet(tmp_path / "p.parquet")
+    frame.write_csv(tmp_path / "semicolon.csv", separator=";", decimal_comma=True)
+    frame.write_csv(tmp_path / "tab.tsv", separator="\t", include_bom=True)
+    np.savez(tmp_path / "n.npz", **dict[str, Any]({name: frame[name].to_numpy() for name in frame.columns}))
+    write_csv(tmp_path / "c.csv", rows)
+    names = ("c.csv", "p.parquet", "semicolon.csv", "tab.tsv", "n.npz")
+    datasets = [imported(tmp_path / name) for name in names]
+    assert transitions(datasets[0]) == plain_transitions(rows)
+    assert len({dataset.checksum for dataset in datasets}) == 1
+    assert {dataset.observation_names for dataset in datasets} == {OBSERVED}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda minute: f"2024-02-28 23:{minute:02}:00",
+        lambda minute: f"2024-02-28T23:{minute:02}:00.250Z",
+        lambda minute: f"28.02.2024 23:{minute:02}",
+    ],
+)
+def test_times_as_dates(tmp_path: Path, written: Any) -> None:
+    rows = log((5, 6), t=lambda episode, step: written(2 * step + (10 if episode == 1 and step > 3 else 0)))
+    path = write_csv(tmp_path / "logs.csv", rows[::-1])
+    out = tmp_path / "logs.hdf5"
+    summary = import_table(open_table(path), ROLES, out)
+    gaps = summary.arranged.gaps
+    assert gaps is not None
+    assert (gaps.number, gaps.places) == (1, ("line 3",))
+    with h5py.File(out) as file:
+        np.testing.assert_array_equal(file["times"][:5], np.arange(5) * 120.0)
+    assert transitions(load_dataset(out)) == plain_transitions(rows)
+    cut = import_table(open_table(path), ROLES, out, Options(gap=300))
+    assert sorted(cut.lengths) == [2, 4, 5]
+
+
+def test_what_the_file_says_of_itself(tmp_path: Path) -> None:
+    rows = [{"temp [°C]": row["o1"], **row} for row in log((6, 5), t=None)]
+    rows = [{**row, "t": number} for number, row in enumerate(rows)]
+    roles = Roles(("temp*", "o2"), ACTED, cost="r", episode="trip", time="t", units={"o2": "l/h", "a*": "%"})
+    dataset = imported(write_csv(tmp_path / "logs.csv", rows), roles, action_bounds="data")
+    assert dataset.units == {"temp [°C]": "°C", "o2": "l/h", "a1": "%"}
+    assert dataset.rewards.max() == 2.0  # a cost of -2
+    recipe = dataset.source["recipe"]
+    assert recipe["action_bounds"] == "from the data"
+    assert recipe["source"]["file_sha256"]
+    assert (dataset.action_low, dataset.action_high) == (dataset.actions.min(), np.float32(1))
+    json.dumps(dict(dataset.source))
+
+
+def test_outcomes_and_marks(tmp_path: Path) -> None:
+    """The last row of an episode is terminal or a timeout; a terminal inside one is not its end."""
+    rows = log((5, 4, 6), outcome=lambda e, s: "failed" if (e, s) in ((0, 4), (2, 2)) else None)
+    roles = Roles(("o*",), ACTED, reward="r", episode="trip", time="t", terminal="outcome=failed")
+    dataset = imported(write_csv(tmp_path / "logs.csv", rows), roles)
+    rows = [{**row, "end": row["outcome"] == "failed"} for row in rows]
+    assert transitions(dataset) == plain_transitions(rows)
+    assert dataset.trajectories.tolist() == [[0, 5], [5, 8], [8, 13]]
+    assert int(dataset.terminals.sum()) == 2
+
+
+def test_without_episodes_the_marks_tell_them(tmp_path: Path) -> None:
+    rows = log((5, 4, 6), stop=lambda e, s: "yes" if s == (5, 4, 6)[e] - 1 else "no")
+    roles = Roles(("o*",), ACTED, reward="r", time="t", timeout="stop")
+    assert transitions(imported(write_csv(tmp_path / "logs.csv", rows), roles)) == plain_transitions(rows)
+    rows[2], rows[3] = rows[3], rows[2]
+    with pytest.raises(InputError, match=r"t goes back in line 5 .*name the column that tells the episodes"):
+        imported(write_csv(tmp_path / "logs.csv", rows), roles)
+
+
+def test_given_next_observations(tmp_path: Path) -> None:
+    rows = log((3, 2), n1=lambda e, s: s + 0.5, n2=lambda e, s: e, end=lambda e, s: int((e, s) == (1, 1)))
+    rows[-1] |= {"n1": None, "n2": None}  # nothing follows
+    roles = Roles(("o1", "o2"), ACTED, reward="r", terminal="end", episode="trip", next_observations=("n1", "n2"))
+    dataset = imported(write_csv(tmp_path / "logs.csv", rows), roles)
+    assert len(dataset) == 5
+    np.testing.assert_array_equal(dataset.next_observations[:3, 0], [0.5, 1.5, 2.5])
+    np.testing.assert_array_equal(dataset.next_observations[4], dataset.observations[4])
+    rows[1]["n1"] = None
+    with pytest.raises(InputError, match="line 3: n1 is missing"):
+        imported(write_csv(tmp_path / "logs.csv", rows), roles, missing="forward")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("1,2\n3,4\n", "the first line holds numbers"),
+        ("trip,t,o1,o1\n1,2,3,4\n", "several columns called 'o1'"),
+        ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n0,1,1,2,0,1,9\n", "line 3: it has 7 cells"),
+        ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n0,1,1,2\n", "line 3: a1 is missing"),
+        ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n\n0,1,1,2,0,1\n", "line 3: a1 is missing"),
+        ("trip,t,o1,o2,a1,r\n", "has no rows"),
+        ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n0,0,1,2,0,1\n", "such as line 2 and line 3: keep one of them"),
+        ("trip,t,o1,o2,a1,r\n0,0,on,2,0,1\n0,1,off,2,0,1\n", r"line 2: o1 holds 'on'.*\(texts in it: 'off', 'on'\)"),
+        ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\nA7,0,1,2,0,1\n", None),
+        ("\xff\xfet\0r\0", "save it again as CSV in UTF-8"),
+    ],
+)
+def test_tables_that_are_wrong(tmp_path: Path, text: str, words: str | None) -> None:
+    path = tmp_path / "logs.csv"
+    path.write_bytes(text.encode("latin-1"))
+    if words is None:
+        assert len(CsvTable(path).sample) == 2
+        return
+    with pytest.raises(InputError, match=words):
+        imported(path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"reward": None}, "neither a reward nor a cost"),
+        ({"cost": "r"}, "a reward and a cost"),
+        ({"observations": ("x*",)}, r"no column for `observations` matches 'x\*'; it has trip, t, o1"),
+        ({"actions": ("a2",)}, "unknown column for `actions` in logs.csv: 'a2': did you mean .*'a1'"),
+        ({"actions": ("o1",)}, "'o1' was named for observations and for actions"),
+        ({"next_observations": ("o1",)}, "column 'o1' was named for observations and for next_observations"),
+        ({"units": {"z": "m"}}, "`units` names 'z'"),
+    ],
+)
+def test_columns_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    given = {"observations": ("o1", "o2"), "actions": ACTED, "reward": "r", "episode": "trip", "time": "t"}
+    with pytest.raises(InputError, match=words):
+        imported(write_csv(tmp_path / "logs.csv", log((4, 4))), Roles(**(given | changes)))
+
+
+def test_a_pattern_leaves_out_what_is_named(tmp_path: Path) -> None:
+    dataset = imported(
+        write_csv(tmp_path / "logs.csv", log((4, 4))), Roles(("*",), ("a1",), "r", episode="trip", time="t")
+    )
+    assert dataset.observation_names == OBSERVED
+
+
+def test_bounds_are_taken_from_the_data_only_when_asked(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "logs.csv", log((4, 4), a1=lambda e, s: 3.0 + s))
+    with pytest.raises(InputError, match=r"line 2: a1 is beyond ±1, and nobody said .* `action_bounds=data`"):
+        imported(path)
+    with pytest.raises(InputError, match="line 5: a1 is 6, beyond its bounds 0 to 5"):
+        imported(path, action_bounds=(0, 5))
+    assert imported(path, action_bounds="data").action_high == 6
+    constant = write_csv(tmp_path / "constant.csv", log((4, 4), a1=3.0))
+    with pytest.raises(InputError, match="a1 is always 3, so the data give it no bounds"):
+        imported(constant, action_bounds="data")
+
+
+def test_a_failed_import_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        imported(write_csv(tmp_path / "logs.csv", log((4, 4), o1="x")))
+    assert [path.name for path in tmp_path.iterdir()] == ["logs.csv"]
+
+
+def test_pandas_and_polars_frames(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = log((5, 4), o1=lambda e, s: None if s == 2 else 0.5 * s)
+    frames = [pandas.DataFrame(rows), pl.DataFrame(rows), pandas.DataFrame(rows).set_index(["trip", "t"])]
+    for number, frame in enumerate(frames):
+        out = tmp_path / f"{number}.hdf5"
+        import_table(table_of_frame(frame, "frame"), ROLES, out, Options(missing="forward"))
+        assert transitions(load_dataset(out)) == plain_transitions(rows, "forward")
+    with pytest.raises(InputError, match="frame, row 2: o1 is missing"):
+        import_table(table_of_frame(frames[0], "frame"), ROLES, tmp_path / "x.hdf5")
+    with pytest.raises(InputError, match="a dict is no frame"):
+        table_of_frame({}, "frame")
