@@ -1,6 +1,7 @@
 """Gymnasium environments through the slot interface."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -33,6 +34,14 @@ class Walk(gymnasium.Env):
         return np.array([self.start, self.count], dtype=np.float32)
 
 
+class Solvable(Walk):
+    """Says from the third step on that it is solved."""
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        observation, reward, ended, truncated, _ = super().step(action)
+        return observation, reward, ended, truncated, {"success": self.count >= 3}
+
+
 class Unbounded(Walk):
     action_space = gymnasium.spaces.Box(-np.inf, np.inf, (1,))
 
@@ -44,7 +53,12 @@ class NeedsMissingPackage(Walk):
 
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
-    environments = {"Walk": Walk, "Unbounded": Unbounded, "NeedsMissingPackage": NeedsMissingPackage}
+    environments = {
+        "Walk": Walk,
+        "Solvable": Solvable,
+        "Unbounded": Unbounded,
+        "NeedsMissingPackage": NeedsMissingPackage,
+    }
     for name, made in environments.items():
         gymnasium.register(f"score_rl_tests/{name}-v0", entry_point=made)
     yield
@@ -123,3 +137,29 @@ def test_an_environment_without_a_limit_gets_one() -> None:
 def test_what_cannot_be_used_is_refused_in_one_sentence(name: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make_environment(name, 1)
+
+
+def test_success_is_told_where_the_environment_tells_it() -> None:
+    solvable, walk = (make_environment(f"score_rl_tests/{name}-v0", 2) for name in ("Solvable", "Walk"))
+    both, told = np.arange(2), []
+    for environment in (solvable, walk):
+        environment.reset(both, generators(0, 1))
+    for slots in (both, both, both[:1], both):  # the second stands still once
+        step = solvable.step(slots, np.full((len(slots), 1), -1.0))
+        assert step.successes is not None
+        told.append(step.successes.tolist())
+        assert walk.step(slots, np.full((len(slots), 1), -1.0)).successes is None
+    assert told == [[False, False], [False, False], [True], [True, True]]
+
+
+def test_a_name_can_say_which_module_knows_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "score_rl_tests/ByModule-v0"
+    text = f"import gymnasium\ngymnasium.register({name!r}, entry_point='gymnasium.envs.classic_control:PendulumEnv')\n"
+    (tmp_path / "knows_it.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match="unknown environment"):
+        make_environment(name, 1)
+    assert make_environment(f"knows_it:{name}", 1).observation_dim == 3
+    with pytest.raises(InputError, match="unknown environment"):
+        make_environment(f"knows_nothing:{name}", 1)
+    gymnasium.registry.pop(name)

@@ -10,7 +10,7 @@ import pytest
 
 from score_rl.envs.interface import Environment
 from score_rl.rollout import episodes as rollouts
-from score_rl.rollout.episodes import episode_generators, judge, judge_in_groups, policy_groups
+from score_rl.rollout.episodes import Judgement, episode_generators, judge, judge_in_groups, policy_groups
 
 POLICIES, EPISODES = 5, 3
 
@@ -86,3 +86,37 @@ def test_stopping_reaches_every_group(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = iter(range(10))
     with pytest.raises(InterruptedError):
         judge_in_groups("hopper", act_of, generators(), threads=3, stop=lambda: next(asked, 10) >= 9)
+
+
+@pytest.mark.parametrize("with_noise", [False, True])
+def test_environments_of_which_few_can_be_made_play_in_rounds(
+    with_noise: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    real = rollouts.make_environment
+
+    def watched(name: str, slots: int, **options: Any) -> Environment:
+        made.append(slots)
+        return real(name, slots, **options)
+
+    def act(observations: np.ndarray) -> np.ndarray:
+        assert observations.shape[-1] == 3 + with_noise
+        return np.tanh(observations.sum(axis=-1, keepdims=True) * np.arange(1, POLICIES + 1)[:, None, None])
+
+    monkeypatch.setattr(rollouts, "make_environment", watched)
+    together = judge("Pendulum-v1", act, generators(), with_noise=with_noise)
+    rounds = judge("gymnasium:Pendulum-v1", act, generators(), with_noise=with_noise)
+    assert made == [POLICIES * EPISODES, POLICIES]
+    np.testing.assert_array_equal(rounds.returns, together.returns)
+    assert len(set(together.returns.flatten())) == POLICIES * EPISODES
+    assert not together.measures_success
+    assert together.scores() is None
+
+
+def test_success_is_the_score_where_it_is_measured() -> None:
+    zeros = np.zeros((1, 4))
+    judgement = Judgement("hopper", zeros, zeros.astype(int), np.array([[1.0, 0, 1, 1]]))
+    assert judgement.summary(0)["success"] == judgement.summary(0)["score"] == 75
+    silent = Judgement("hopper", zeros, zeros.astype(int), np.full((1, 4), np.nan))
+    assert "success" not in silent.summary(0)
+    assert silent.summary(0)["score"] == pytest.approx(0.627, abs=0.01)  # hopper's normalised score of a return of 0

@@ -156,6 +156,7 @@ def test_they_do_not_outlive_who_asks() -> None:
         (2, "hopper", 15, 10, False),  # nothing to gain
         (16, "hopper", 1, 10, False),  # nothing to share
         (16, "Hopper-v5", 15, 10, False),  # may be this process's own
+        (2, "ogbench.manipspace:scene-singletask-v0", 1, 1, True),  # steps in Python, and any process can make it
     ],
 )
 def test_when_they_are_worth_it(

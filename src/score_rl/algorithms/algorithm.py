@@ -101,6 +101,9 @@ class Algorithm:
     update: Callable[..., tuple[Any, Metrics]]  # (config, state, batch, key, turn) -> State, metrics
     policy: Callable[[Any], Any]  # State -> the part of it that acting needs
     act: Callable[..., Float[Array, "batch action"]]  # (config, policy, observations, key=None) -> actions
+    act_on_noise: Callable[..., Float[Array, "batch action"]] | None = None
+    """(config, policy, observations, noise [batch, action]) -> actions, where episodes are played with fresh standard
+    normal noise in every step. `act` without a key stays a function of the state."""
     turns: Callable[[Any], int] = lambda config: 1  # updates in a cycle; `update` is told which one, statically
     stages: tuple[Stage, ...] = ()  # in their order, before the first update
     refresh: Callable[..., tuple[Any, Metrics]] | None = None  # (config, state, data, key) -> State, metrics

@@ -23,4 +23,6 @@ def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> 
 
 
 def plus_minus(mean: float | None, std: float | None) -> str:
-    return "not judged" if mean is None else f"{mean:.1f} ± {std:.1f}"
+    if mean is None:
+        return "not judged"
+    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"

@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
 
 import tyro
-from rich.markup import escape
-from rich.table import Table
 
 from score_rl.cli.options import HELP_ALL, asks_for_help, documented, parse
-from score_rl.cli.terminal import OUT, plus_minus
+from score_rl.cli.terminal import OUT
 from score_rl.errors import InputError
 
 COMMON = (  # what --help shows; --help-all shows the rest too
@@ -111,7 +109,9 @@ def train_command(arguments: Sequence[str]) -> int:
         config = _typed_settings(asked, groups, rest) | own
         _refuse_bare_widths(config, algorithms)
         experiment = train(list(asked.dataset), algorithm=algorithms, config=config, **options)
-    OUT.print(results_table(experiment))
+    from score_rl.cli.results import results_tables
+
+    OUT.print(results_tables(experiment, OUT.width))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
     return 0
 
@@ -244,26 +244,3 @@ def _values_of(arguments: Sequence[str], flag: str) -> list[str]:
         if argument.startswith(flag + "="):
             return [argument.split("=", 1)[1]]
     return []
-
-
-def results_table(experiment: Any) -> Table:
-    """Behaviour policy and last policy of every run, side by side."""
-    metrics = experiment.metrics
-    normalised = any(row.name == "evaluation/score" for row in metrics)
-    key, unit = ("score", "normalised score") if normalised else ("return", "return")
-    table = Table(title=f"{unit}, mean ± std over episodes", title_justify="left")
-    several = len(experiment.spec.algorithms) > 1
-    for heading in (*(["method"] if several else []), "run", "updates"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("behaviour policy", "learned policy", "state"):
-        table.add_column(heading, justify="right")
-    for run in experiment:
-        data = experiment.record.datasets[run.dataset].to_json()
-        behaviour = plus_minus(data.get(f"behaviour_{key}"), data.get(f"behaviour_{key}_std"))
-        mine = metrics.of(run.id)
-        learned = plus_minus(mine.last(f"evaluation/{key}"), mine.last(f"evaluation/{key}_std"))
-        status = run.status
-        state = status.state + (", doubtful" if status.warning is not None else "")
-        method = [run.algorithm.title] if several else []
-        table.add_row(*method, escape(run.id), f"{status.step:,}", behaviour, learned, state)
-    return table

@@ -1,5 +1,7 @@
 """Any Gymnasium environment with box spaces, one instance per slot, through Gymnasium's vector interface."""
 
+import importlib
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +13,7 @@ from score_rl.envs.interface import Step
 from score_rl.envs.tasks import TASKS
 from score_rl.errors import InputError, unknown_name
 
+SUCCESS = ("success", "is_success")  # what environments call it in the facts beside a step
 DEFAULT_MAX_STEPS = 1000  # where the environment itself sets no limit: an episode must end
 
 
@@ -50,12 +53,17 @@ class GymnasiumSlots:
         observations = np.empty((count, self.observation_dim))
         rewards = np.empty(count)
         terminals, timeouts = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        successes: np.ndarray | None = None
         dtype = self._vector.single_action_space.dtype
         for row, (slot, action) in enumerate(zip(slots, np.asarray(actions, dtype=dtype), strict=True)):
             result = self._vector.envs[slot].step(action)
-            observations[row], rewards[row], terminals[row], truncated, _ = result
+            observations[row], rewards[row], terminals[row], truncated, facts = result
             timeouts[row] = truncated and not terminals[row]
-        return Step(observations, rewards, terminals, timeouts)
+            said = next((facts[name] for name in SUCCESS if name in facts), None)
+            if said is not None:
+                successes = np.zeros(count, dtype=bool) if successes is None else successes
+                successes[row] = bool(said)
+        return Step(observations, rewards, terminals, timeouts, successes)
 
     def close(self) -> None:
         self._vector.close()
@@ -63,8 +71,13 @@ class GymnasiumSlots:
 
 def _find(name: str) -> Any:
     """Gymnasium's entry for this id; "module:Id-v0" imports the module first."""
+    module, _, identity = name.rpartition(":")
     try:
-        return gymnasium.spec(name)
+        if module:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # such as of a machine without a screen
+                importlib.import_module(module)
+        return gymnasium.spec(identity)
     except (gymnasium.error.Error, ImportError) as error:
         known = [*TASKS, *gymnasium.registry]
         raise unknown_name("environment", name, known) from error

@@ -16,6 +16,7 @@ class Step(NamedTuple):
     rewards: np.ndarray  # [n] float64
     terminals: np.ndarray  # [n] bool: the task ended
     timeouts: np.ndarray  # [n] bool: the step limit was reached and the task had not ended
+    successes: np.ndarray | None = None  # [n] bool: the task was solved; None where the environment does not say
 
 
 @runtime_checkable

@@ -5,12 +5,20 @@ from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import unknown_name
 
 
+def is_module_named(name: str) -> bool:
+    """Whether this is a Gymnasium id with the module that knows it, "module:Id-v0": any process can make it.
+
+    Such environments are suites of their own. One takes seconds to make and a hundred MB, so few are made.
+    """
+    return ":" in name and task_of(name) is None
+
+
 def make_environment(name: str, slots: int, *, physics: str = "d4rl", threads: int | None = None) -> Environment:
     """The environment of this name with room for `slots` episodes at once.
 
     "hopper", "halfcheetah" and "walker2d", or data set names of theirs, are stepped by MuJoCo. It uses `threads`
     threads, or else the cores that this process may use; `physics` is "d4rl" or "stock". Any other name is a Gymnasium
-    id.
+    id, with or without the module that knows it.
     """
     if physics not in PHYSICS:
         raise unknown_name("physics", physics, PHYSICS)

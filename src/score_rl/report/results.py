@@ -29,6 +29,7 @@ SCORE, RETURN, UNCERTAINTY, SPEED = (
 FINISHED = "finished"
 GOING = ("training", "waiting")  # the rest of the states is bad news
 PATIENCE, WINDOWS = 900, 10  # a folder is silent after so many seconds and so many times what a window takes
+LAST_EVALUATIONS = 5  # averaged beside a last policy, since a last policy is one draw
 
 
 class Curve(NamedTuple):
@@ -73,6 +74,11 @@ class RunResult:
         """The newest value of a metric; None where it was never measured."""
         curve = self.curves.get(name)
         return float(curve.values[-1]) if curve is not None and len(curve.values) else None
+
+    def late(self, name: str) -> float | None:
+        """The mean of the newest values of a metric, `LAST_EVALUATIONS` of them or all that there are."""
+        curve = self.curves.get(name)
+        return float(curve.values[-LAST_EVALUATIONS:].mean()) if curve is not None and len(curve.values) else None
 
     @property
     def score(self) -> float | None:
@@ -120,6 +126,11 @@ class Group:
     def final(self, name: str) -> Float[np.ndarray, " seeds"]:
         """The last values of a metric in the runs that finished: the last policy is the result."""
         values = [run.last(name) for run in self.finished]
+        return np.array([value for value in values if value is not None])
+
+    def late(self, name: str) -> Float[np.ndarray, " seeds"]:
+        """The mean of the last evaluations of each run that finished: less of a draw than the result beside it."""
+        values = [run.late(name) for run in self.finished]
         return np.array([value for value in values if value is not None])
 
 

@@ -46,6 +46,26 @@ def acting(algorithm: Algorithm) -> Any:
     return act
 
 
+def playing(algorithm: Algorithm) -> Any:
+    """As `acting`, for episodes that are judged. Noise stands behind the observations of a method that acts on it."""
+    act_on_noise = algorithm.act_on_noise
+    if act_on_noise is None:
+        return acting(algorithm)
+
+    def act(config: Any, treatment: Treatment, policy: Any, observations: Any) -> Any:
+        width = treatment.observation_mean.shape[0]
+        seen, noise = observations[..., :width], observations[..., width:]
+        return treatment.action_out(act_on_noise(config, policy, treatment.observe(seen), noise))
+
+    return act
+
+
+@functools.cache
+def batched_playing(algorithm: Algorithm) -> Any:
+    """As `batched_act`, for episodes that are judged."""
+    return jax.jit(jax.vmap(playing(algorithm)))
+
+
 @functools.cache
 def batched_act(algorithm: Algorithm) -> Any:
     """Policies, settings and treatments stacked; compiled once for all stacks of the same shapes."""
@@ -53,27 +73,33 @@ def batched_act(algorithm: Algorithm) -> Any:
 
 
 def write_down_acting(
-    algorithm: Algorithm, config: Any, treatment: Any, policy: Any, observation_dim: int
+    algorithm: Algorithm,
+    config: Any,
+    treatment: Any,
+    policy: Any,
+    observation_dim: int,
+    together: int = processes.EPISODES_TOGETHER,
 ) -> Instructions:
-    """How a policy of such shapes acts on a few episodes, for a process without JAX; its numbers are the leaves of
+    """How a policy of such shapes acts on so many episodes, for a process without JAX; its numbers are the leaves of
     settings, treatment and policy."""
     numbers, structure = jax.tree.flatten((config, treatment, policy))
 
     def flat(numbers: list[Any], observations: Any) -> Any:
-        return acting(algorithm)(*jax.tree.unflatten(structure, numbers), observations)
+        return playing(algorithm)(*jax.tree.unflatten(structure, numbers), observations)
 
-    seen = jax.ShapeDtypeStruct((processes.EPISODES_TOGETHER, observation_dim), np.float32)
+    noise = 0 if algorithm.act_on_noise is None else treatment.action_centre.shape[-1]
+    seen = jax.ShapeDtypeStruct((together, observation_dim + noise), np.float32)
     return write_down(flat, numbers, seen)
 
 
-def write_down_fleet(program: FleetProgram) -> Instructions:
+def write_down_fleet(program: FleetProgram, together: int = processes.EPISODES_TOGETHER) -> Instructions:
     """How one of a fleet's policies acts."""
     policies = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
     config, treatment, policy = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
         (program.inputs.config, program.inputs.treatment, policies),
     )
-    return write_down_acting(program.algorithm, config, treatment, policy, program.shapes.observation)
+    return write_down_acting(program.algorithm, config, treatment, policy, program.shapes.observation, together)
 
 
 def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
@@ -100,7 +126,8 @@ class FleetActor:
 
     def __init__(self, program: FleetProgram, spec: ExperimentSpec) -> None:
         self.runs, self.spec = program.runs, spec
-        self._act = batched_act(program.algorithm)
+        self._act = batched_playing(program.algorithm)
+        self._with_noise = program.algorithm.act_on_noise is not None
         trains_on = program.devices.first
         self.training_waits = trains_on.platform != "cpu" and operations_per_action(program) > COSTLY
         self._device = trains_on if self.training_waits else host_device()
@@ -116,7 +143,10 @@ class FleetActor:
         self.threads_because: str | None = None  # what keeps processes from judging though there are cores for them
         if not self.training_waits and processes.worth_it(list(self.environments), len(self.runs), spec.eval_episodes):
             try:
-                self._judges = Judges(write_down_fleet(program), spec.physics, beside=trains_on.platform != "cpu")
+                beside = trains_on.platform != "cpu"
+                together = processes.episodes_together(list(self.environments))
+                told = write_down_fleet(program, together)
+                self._judges = Judges(told, spec.physics, together=together, beside=beside, with_noise=self._with_noise)
             except NotPortable as reason:
                 self.threads_because = str(reason)
 
@@ -188,4 +218,5 @@ class FleetActor:
             [episode_generators(self.runs[p].identity, step, self.spec.eval_episodes) for p in places],
             physics=self.spec.physics,
             stop=self._cancelled.is_set,
+            with_noise=self._with_noise,
         )

@@ -9,22 +9,39 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from score_rl.envs import Environment, available_cores, make_environment, normalised_score
+from score_rl.envs import Environment, available_cores, is_module_named, make_environment, normalised_score
 
+MOST_MADE = 8  # of environments that take a hundred MB each
 EPISODES_PER_GROUP = 40  # fewer, and groups would wait for Python's lock more than for physics
 
 Actions = Callable[[Float[np.ndarray, "policies episodes observation"]], Float[np.ndarray, "policies episodes action"]]
 
 
+class Played(NamedTuple):
+    """What some episodes came to."""
+
+    returns: Float[np.ndarray, " episodes"]
+    lengths: Int[np.ndarray, " episodes"]
+    successes: Float[np.ndarray, " episodes"]  # 1 where the task was solved, else 0; NaN where nobody says
+
+
 class Judgement(NamedTuple):
-    """Undiscounted returns of whole episodes, and their lengths."""
+    """Undiscounted returns of whole episodes, their lengths, and which of them solved the task."""
 
     environment: str
     returns: Float[np.ndarray, "policies episodes"]
     lengths: Int[np.ndarray, "policies episodes"]
+    successes: Float[np.ndarray, "policies episodes"] | None = None  # NaN or None where nobody says
+
+    @property
+    def measures_success(self) -> bool:
+        """Whether the environment says if its task was solved: then that is what counts."""
+        return self.successes is not None and not np.isnan(self.successes).any()
 
     def scores(self) -> Float[np.ndarray, "policies episodes"] | None:
-        """Normalised, in percent; None where the task has no reference."""
+        """In percent: success where the environment says it, else normalised; None where the task has no reference."""
+        if self.successes is not None and self.measures_success:
+            return 100 * self.successes
         return normalised_score(self.environment, self.returns)
 
     def summary(self, policy: int) -> dict[str, float]:
@@ -41,6 +58,8 @@ class Judgement(NamedTuple):
         scores = self.scores()
         if scores is not None:
             numbers |= {"score": float(scores[policy].mean()), "score_std": float(scores[policy].std())}
+        if self.measures_success:
+            numbers["success"] = numbers["score"]
         return numbers
 
 
@@ -63,6 +82,7 @@ def judge(
     physics: str = "d4rl",
     threads: int | None = None,
     stop: Callable[[], bool] = lambda: False,
+    with_noise: bool = False,
 ) -> Judgement:
     """Run one episode for every generator: `generators[policy][episode]`.
 
@@ -70,17 +90,31 @@ def judge(
     full array, so that it compiles once; finished episodes are no longer stepped. `stop` is asked every step.
     """
     policies, episodes = len(generators), len(generators[0])
-    env = make_environment(environment, policies * episodes, physics=physics, threads=threads)
+    together = _together(environment, policies, episodes)
+    env = make_environment(environment, policies * together, physics=physics, threads=threads)
     try:
-        returns, lengths = whole_episodes(
-            env,
-            lambda observations: act(observations.reshape(policies, episodes, -1)).reshape(policies * episodes, -1),
-            [generator for row in generators for generator in row],
-            stop,
-        )
+        rounds = [
+            whole_episodes(
+                env,
+                lambda observations: act(observations.reshape(policies, together, -1)).reshape(policies * together, -1),
+                [generator for row in generators for generator in row[start : start + together]],
+                stop,
+                with_noise=with_noise,
+            )
+            for start in range(0, episodes, together)
+        ]
     finally:
         env.close()
-    return Judgement(environment, returns.reshape(policies, episodes), lengths.reshape(policies, episodes))
+    columns = ([column.reshape(policies, together) for column in columns] for columns in zip(*rounds, strict=True))
+    return Judgement(environment, *(np.concatenate(column, axis=1) for column in columns))
+
+
+def _together(environment: str, policies: int, episodes: int) -> int:
+    """How many episodes of each policy are stepped at once: all, but of environments of which few can be made a part
+    into which all can be divided."""
+    if not is_module_named(environment):
+        return episodes
+    return max(n for n in range(1, episodes + 1) if episodes % n == 0 and (n == 1 or n * policies <= MOST_MADE))
 
 
 def whole_episodes(
@@ -88,22 +122,35 @@ def whole_episodes(
     act: Callable[[Float[np.ndarray, "slots observation"]], Float[np.ndarray, "slots action"]],
     generators: Sequence[np.random.Generator],
     stop: Callable[[], bool],
-) -> tuple[Float[np.ndarray, " episodes"], Int[np.ndarray, " episodes"]]:
-    """Returns and lengths of one episode for every generator, in the first slots of an environment."""
-    observations = np.zeros((env.slots, env.observation_dim), np.float32)
+    *,
+    with_noise: bool = False,
+) -> Played:
+    """One episode for every generator, in the first slots of an environment.
+
+    With noise, standard normal numbers stand behind every observation, as many as an action has. An episode is a
+    success if the environment said so in any of its steps.
+    """
+    seen = env.observation_dim
+    observations = np.zeros((env.slots, seen + (env.action_dim if with_noise else 0)), np.float32)
     alive = np.arange(len(generators))
-    observations[alive] = env.reset(alive, generators)
+    observations[alive, :seen] = env.reset(alive, generators)
     returns, lengths = np.zeros(len(generators)), np.zeros(len(generators), dtype=np.int64)
+    successes = np.full(len(generators), np.nan)
     while alive.size:
         if stop():
             raise InterruptedError("the judgement was stopped")
+        if with_noise:
+            for slot in alive:
+                observations[slot, seen:] = generators[int(slot)].standard_normal(env.action_dim, np.float32)
         actions = np.asarray(act(observations))
         step = env.step(alive, actions[alive].astype(np.float64))
-        observations[alive] = step.observations
+        observations[alive, :seen] = step.observations
         returns[alive] += step.rewards
         lengths[alive] += 1
+        if step.successes is not None:
+            successes[alive] = np.fmax(successes[alive], step.successes)
         alive = alive[~(step.terminals | step.timeouts)]
-    return returns, lengths
+    return Played(returns, lengths, successes)
 
 
 def judge_in_groups(
@@ -114,6 +161,7 @@ def judge_in_groups(
     physics: str = "d4rl",
     threads: int | None = None,
     stop: Callable[[], bool] = lambda: False,
+    with_noise: bool = False,
 ) -> Judgement:
     """As `judge`, the policies in groups of their own thread: while one group acts, others use the cores for physics.
 
@@ -135,6 +183,7 @@ def judge_in_groups(
                 physics=physics,
                 threads=own,
                 stop=lambda: stop() or bool(failures),
+                with_noise=with_noise,
             )
         except BaseException as failure:
             failures.append(failure)
@@ -147,8 +196,8 @@ def judge_in_groups(
     if failures:
         raise failures[0]
     parts = [future.result() for future in futures]
-    returns, lengths = (np.concatenate(columns) for columns in zip(*(part[1:] for part in parts), strict=True))
-    return Judgement(environment, returns, lengths)
+    columns = zip(*((part.returns, part.lengths, part.successes) for part in parts), strict=True)
+    return Judgement(environment, *map(np.concatenate, columns))
 
 
 def policy_groups(policies: int, episodes: int, cores: int) -> list[slice]:

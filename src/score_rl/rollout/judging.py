@@ -8,11 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from score_rl.rollout.acting import batched_act, host_device, write_down_acting
+from score_rl.envs import is_module_named
+from score_rl.rollout.acting import batched_playing, host_device, write_down_acting
 from score_rl.rollout.episodes import Judgement, judge
 from score_rl.rollout.instructions import NotPortable
 from score_rl.rollout.policies import PolicyToPlay
-from score_rl.rollout.processes import Judges, Question, worth_it
+from score_rl.rollout.processes import Judges, Question, episodes_together, worth_it
 
 POLICIES_AT_ONCE = 8  # asked for together, so that processes done with one begin the next
 
@@ -29,12 +30,13 @@ def judge_policies(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
 def _here(policy: PolicyToPlay) -> Judgement:
     inputs = jax.tree.map(lambda leaf: leaf[None], policy.acting_inputs())
     config, treatment, numbers = jax.device_put(inputs, host_device())
-    act = batched_act(policy.algorithm)
+    act = batched_playing(policy.algorithm)
     return judge(
         policy.environment,
         lambda observations: np.asarray(act(config, treatment, numbers, observations)),
         [[np.random.default_rng(numbers) for numbers in policy.episode_seeds()]],
         physics=policy.physics,
+        with_noise=policy.algorithm.act_on_noise is not None,
     )
 
 
@@ -45,13 +47,17 @@ def _by_processes(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
     def judges_for(policy: PolicyToPlay) -> Judges | None:
         leaves, structure = jax.tree.flatten(policy.acting_inputs())
         shapes = [jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves]
-        key = (policy.algorithm.name, structure, *shapes, policy.physics)
+        key = (policy.algorithm.name, structure, *shapes, policy.physics, is_module_named(policy.environment))
         if key not in known:
             config, treatment, numbers = jax.tree.unflatten(structure, shapes)
+            together = episodes_together([policy.environment])
+            width = policy.observation_dim
             try:
                 judges = Judges(
-                    write_down_acting(policy.algorithm, config, treatment, numbers, policy.observation_dim),
+                    write_down_acting(policy.algorithm, config, treatment, numbers, width, together),
                     policy.physics,
+                    together=together,
+                    with_noise=policy.algorithm.act_on_noise is not None,
                 )
             except NotPortable:
                 known[key] = None
@@ -66,7 +72,7 @@ def _by_processes(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
             return _here(policy)
         question = Question(policy.environment, jax.tree.leaves(policy.acting_inputs()), policy.episode_seeds())
         (answer,) = judges.ask([question])
-        return Judgement(question.environment, answer.returns[None], answer.lengths[None])
+        return Judgement(question.environment, *(column[None] for column in answer))
 
     with ThreadPoolExecutor(min(POLICIES_AT_ONCE, len(policies))) as pool, ExitStack() as stack:
         for policy in policies:

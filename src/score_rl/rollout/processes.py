@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
 
 import score_rl
-from score_rl.envs import available_cores, task_of
+from score_rl.envs import available_cores, is_module_named, task_of
+from score_rl.rollout.episodes import Played
 from score_rl.rollout.instructions import Instructions
 from score_rl.rollout.messages import receive, send
 
@@ -30,15 +30,25 @@ MOST_PROCESSES = 32
 NICENESS = 10  # of processes that give way
 EPISODES_TOGETHER = 10  # of one policy, by one process
 
-# One core to a process: whatever would start threads of its own is told not to.
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# One core to a process, and no screen: whatever would start threads or open windows is told not to.
+ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
 
 
 def worth_it(environments: Sequence[str], policies: int, episodes: int) -> bool:
-    """Whether there are cores for processes and work for them. Gymnasium's environments may be known to this process
-    alone, so they stay in it."""
+    """Whether processes should judge: where there are cores for them and work.
+
+    An environment of Gymnasium's may be known to this process alone, so it stays in it, unless its name has the module
+    that knows it. Then processes judge on any machine: such environments step in Python and cannot share a process.
+    """
+    if environments and all(map(is_module_named, environments)):
+        return True
     enough = available_cores() >= CORES_NEEDED and policies * episodes >= EPISODES_NEEDED
-    return enough and all(task_of(environment) for environment in environments)
+    return enough and all(task_of(environment) or is_module_named(environment) for environment in environments)
+
+
+def episodes_together(environments: Sequence[str]) -> int:
+    """How many episodes of one policy a process steps at once."""
+    return 1 if any(map(is_module_named, environments)) else EPISODES_TOGETHER
 
 
 class Question(NamedTuple):
@@ -54,29 +64,37 @@ class Question(NamedTuple):
         return [self._replace(seeds=self.seeds[start : start + EPISODES_TOGETHER]) for start in starts]
 
 
-class Answer(NamedTuple):
-    returns: Float[np.ndarray, " episodes"]
-    lengths: Int[np.ndarray, " episodes"]
-
-
 class Judges:
     """Processes that all know the same instructions. They start with the first questions and end with `close`."""
 
-    def __init__(self, instructions: Instructions, physics: str, *, beside: bool = False) -> None:
-        """`beside` an accelerator whose host must never wait for a core: one is left to it, and the rest give way."""
+    def __init__(
+        self,
+        instructions: Instructions,
+        physics: str,
+        *,
+        together: int = EPISODES_TOGETHER,
+        beside: bool = False,
+        with_noise: bool = False,
+    ) -> None:
+        """`together` is how many episodes the instructions act on.
+
+        `beside` an accelerator, whose host must never wait for a core, one is left to it, and the rest give way.
+        """
         self._instructions, self._physics, self._beside = instructions, physics, beside
+        self._together = together
+        self._with_noise = with_noise  # behind every observation, see `whole_episodes`
         self._starting = threading.Lock()
         self._all: list[_Process] = []
         self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
         self._threads: ThreadPoolExecutor | None = None
 
-    def ask(self, questions: Sequence[Question], stop: Callable[[], bool] = lambda: False) -> list[Answer]:
+    def ask(self, questions: Sequence[Question], stop: Callable[[], bool] = lambda: False) -> list[Played]:
         """An answer for each question; longer ones are shared among processes. May be called from several threads:
         whoever asks first is served first, and the next as soon as a process is free."""
         parts = [question.parts() for question in questions]
         threads = self._started(sum(map(len, parts)))
         futures = [[threads.submit(self._one, part) for part in some] for some in parts]
-        pending: set[Future[Answer]] = {future for some in futures for future in some}
+        pending: set[Future[Played]] = {future for some in futures for future in some}
         try:
             while pending:
                 done, pending = wait(pending, timeout=0.05, return_when=FIRST_EXCEPTION)
@@ -88,7 +106,7 @@ class Judges:
             self.close()
             raise
         answers = [[future.result() for future in some] for some in futures]
-        return [Answer(*map(np.concatenate, zip(*some, strict=True))) for some in answers]
+        return [Played(*map(np.concatenate, zip(*some, strict=True))) for some in answers]
 
     @property
     def pids(self) -> list[int]:
@@ -113,15 +131,14 @@ class Judges:
                 list(map(self._free.put, self._all))
             return self._threads
 
-    def _one(self, question: Question) -> Answer:
+    def _one(self, question: Question) -> Played:
         process = self._free.get()
         try:
             if not process.told:
-                about = {"episodes": EPISODES_TOGETHER, "physics": self._physics}
+                about = {"episodes": self._together, "physics": self._physics, "with_noise": self._with_noise}
                 process.tell(about | {"instructions": self._instructions.to_json()}, self._instructions.constants)
             facts = {"environment": question.environment, "seeds": question.seeds}
-            returns, lengths = process.ask(facts, question.policy)
-            return Answer(returns, lengths)
+            return Played(*process.ask(facts, question.policy))
         finally:
             self._free.put(process)
 

@@ -1,7 +1,7 @@
 """A process that judges: `python -m score_rl.rollout.worker`, started by `judge.processes` and by nobody else.
 
 It is told once how policies act; then for each question it gets a policy's numbers and the seeds of its episodes,
-and answers with returns and lengths. It ends when its questions end, or when who asked is gone.
+and answers with returns, lengths and successes. It ends when its questions end, or when who asked is gone.
 """
 
 import os
@@ -37,7 +37,18 @@ def main() -> None:
                 environments[name] = make_environment(name, slots, physics=facts["physics"], threads=1)
             generators = [np.random.default_rng(seeds) for seeds in asked["seeds"]]
             act = instructions.policy(numbers)
-            arrays = whole_episodes(environments[name], act, generators, lambda: os.getppid() != asker)
+            together = facts["episodes"]
+            parts = [
+                whole_episodes(
+                    environments[name],
+                    act,
+                    generators[start : start + together],
+                    lambda: os.getppid() != asker,
+                    with_noise=facts["with_noise"],
+                )
+                for start in range(0, len(generators), together)
+            ]
+            arrays = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
         except InterruptedError:
             return
         except Exception:

@@ -11,6 +11,7 @@ from score_rl.data.sources.reader import Reader
 MODULES = {
     "replica": "score_rl.data.sources.replica",
     "d4rl": "score_rl.data.sources.d4rl",
+    "ogbench": "score_rl.data.sources.ogbench",
     ".hdf5": "score_rl.data.sources.hdf5",
     ".h5": "score_rl.data.sources.hdf5",
 }

@@ -1,0 +1,108 @@
+"""The tables at the end of a training: every run, and the mean over seeds of each setting, best first."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Group as Lines
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from score_rl.cli.terminal import plus_minus
+from score_rl.report.results import LAST_EVALUATIONS, Group, RunResult
+from score_rl.report.tables import mean_and_std
+
+RETURN, SCORE = "evaluation/return", "evaluation/score"
+MOST_RUNS = 40  # that are listed; of more, only those that need a look
+
+
+def results_tables(experiment: Any, width: int) -> Lines:
+    """What a training came to: its runs, and for each data set the mean over seeds of each method and setting."""
+    from score_rl.report.grouping import gather, group
+
+    runs = gather([experiment.path])
+    metric = SCORE if any(SCORE in run.curves for run in runs) else RETURN
+    groups = group(runs)
+    if len(runs) == 1 or not any(each.measured(metric) for each in groups):
+        return Lines(runs_table(experiment, runs, metric, width))
+    shown = runs if len(runs) <= MOST_RUNS else [run for run in runs if not run.finished or run.warning is not None]
+    left_out = len(runs) - len(shown)
+    parts: list[Any] = [runs_table(experiment, shown, metric, width)] if shown else []
+    parts += [f"{left_out} more runs finished; `score report` shows each.\n"] if left_out else []
+    datasets = dict.fromkeys(each.dataset for each in groups)
+    return Lines(*parts, *(settings_table(experiment, dataset, groups, metric) for dataset in datasets))
+
+
+def runs_table(experiment: Any, runs: Sequence[RunResult], metric: str, width: int) -> Table:
+    """The last policy of every run; of a run that is alone, beside the policy that recorded the data."""
+    judged, alone = any(metric in run.curves for run in runs), len(experiment) == 1
+    together = len({run.step for run in runs}) == 1
+    unit = "normalised score" if metric == SCORE else "return"
+    title = f"{unit} of the last policies, mean ± std over episodes" if judged else "not judged in episodes"
+    table = new_table(title + (f"\nafter {runs[0].step:,} updates" if together else ""))
+    table.add_column("run", no_wrap=True)
+    headings = [*([] if together else ["updates"]), *(["behaviour policy"] if alone and judged else [])]
+    for heading in headings + ["learned policy"] * judged:
+        table.add_column(heading, justify="right")
+    table.add_column("state")
+    states = [run.status + (", doubtful" if run.warning is not None else "") for run in runs]
+    others = sum(map(len, headings)) + 14 * judged + max(map(len, states)) + 3 * (len(headings) + judged + 1) + 2
+    for run, state in zip(runs, states, strict=True):
+        cells = [name_in_lines(run.name, max(20, width - others))] + ([] if together else [f"{run.step:,}"])
+        cells += [plus_minus(*_behaviour(experiment, run.dataset, metric))] if alone and judged else []
+        cells += [plus_minus(run.last(metric), run.last(f"{metric}_std"))] if judged else []
+        table.add_row(*cells, state)
+    return table
+
+
+def settings_table(experiment: Any, dataset: str, groups: Sequence[Group], metric: str) -> Table:
+    """The mean over seeds for each method and setting on one data set, best first."""
+    behaviour = plus_minus(*_behaviour(experiment, dataset, metric))
+    table = new_table(f"{escape(dataset)}, behaviour policy {behaviour}\nmean ± std over seeds, best first")
+    table.add_column("method and settings")
+    for heading in ("seeds", "last policy", f"last {LAST_EVALUATIONS} evaluations"):
+        table.add_column(heading, justify="right")
+    mine = [each for each in groups if each.dataset == dataset]
+    for each in sorted(mine, key=lambda each: _mean(each.final(metric)), reverse=True):
+        last, late = each.final(metric), each.late(metric)
+        seeds = str(len(last)) if len(last) == len(each.runs) else f"{len(last)} of {len(each.runs)}"
+        table.add_row(Text(each.method), seeds, _over_seeds(last), _over_seeds(late))
+    return table
+
+
+def new_table(title: str) -> Table:
+    """A table that leaves the width of a terminal to what it says."""
+    return Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+
+
+def name_in_lines(name: str, longest: int) -> str:
+    """A run's name, broken between its parts where it is longer than a line."""
+    lines = [""]
+    for part in name.split("_"):
+        joined = f"{lines[-1]}_{part}" if lines[-1] else part
+        if lines[-1] and len(joined) > longest:
+            lines[-1] += "_"
+            lines.append(part)
+        else:
+            lines[-1] = joined
+    return escape("\n".join(lines))
+
+
+def _behaviour(experiment: Any, dataset: str, metric: str) -> tuple[float | None, float | None]:
+    """What the policy that recorded the data reaches."""
+    data = experiment.record.datasets[dataset].to_json()
+    key = "behaviour_score" if metric == SCORE else "behaviour_return"
+    return data.get(key), data.get(f"{key}_std")
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(values.mean()) if len(values) else -np.inf
+
+
+def _over_seeds(values: np.ndarray) -> str:
+    """One seed alone has no deviation."""
+    if not len(values):
+        return "not judged"
+    return mean_and_std(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None)

@@ -1,0 +1,78 @@
+"""The tables at the end of a training, in terminals of any width."""
+
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import score_rl
+from score_rl.cli.results import MOST_RUNS, name_in_lines, results_tables
+from tests.report.folders import write_experiment
+
+SETTINGS = ({"beta": 0.1}, {"beta": 0.2}, {"beta": 0.5})
+
+
+def shown(folder: Path, width: int) -> list[str]:
+    console = Console(width=width)
+    with console.capture() as capture:
+        console.print(results_tables(score_rl.load(folder), width))
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_name_is_broken_inside_a_word(tmp_path: Path, width: int) -> None:
+    folder = write_experiment(
+        tmp_path / "out", dataset="replica:halfcheetah-medium-expert", settings=SETTINGS,
+        scores={seed: (1.0, 2.0, 3.0 + seed) for seed in range(6)},
+    )  # fmt: skip
+    lines = shown(folder, width)
+    assert max(map(len, lines)) <= width
+    whole = " ".join(lines)
+    assert whole.count("replica-halfcheetah-medium-expert_") == 18
+    assert all(whole.count(f"seed={seed}") == 3 for seed in range(6))
+    assert whole.count("SCORE (beta=") == 3
+
+
+def test_means_over_seeds_come_last_with_the_best_first(tmp_path: Path) -> None:
+    scores = {0: (1.0, 2.0, 30.0), 1: (1.0, 2.0, 40.0), 2: (1.0, 2.0, 20.0)}
+    lines = shown(write_experiment(tmp_path / "out", settings=SETTINGS, scores=scores), 80)
+    means = [line for line in lines if "SCORE (" in line]
+    assert [line.split("beta=")[1][:3] for line in means] == ["0.5", "0.2", "0.1"], "later settings score higher"
+    assert "50.0 ± 10.0" in means[0]
+    assert "31.0 ± 3.3" in means[0], "mean over seeds of (1, 2, x) / 3, and their deviation, with 20 added"
+    assert any("behaviour policy 40.0 ± 1.0" in line for line in lines)
+
+
+def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
+    folder = write_experiment(tmp_path / "out", settings=SETTINGS[:2], scores={0: (1.0, 2.0)})
+    means = [line for line in shown(folder, 80) if "SCORE (" in line]
+    assert len(means) == 2
+    assert not any("±" in line for line in means)
+
+
+def test_a_single_run_stands_beside_the_behaviour_policy(tmp_path: Path) -> None:
+    lines = shown(write_experiment(tmp_path / "out", scores={0: (1.0, 2.0)}), 80)
+    assert any("40.0 ± 1.0" in line and "finished" in line for line in lines)
+    assert not any("best first" in line for line in lines)
+
+
+def test_of_many_runs_only_those_that_need_a_look_are_listed(tmp_path: Path) -> None:
+    scores = dict.fromkeys(range(MOST_RUNS + 1), (1.0, 2.0))
+    folder = write_experiment(tmp_path / "out", scores=scores, states={3: "diverged"})
+    lines = shown(folder, 80)
+    assert sum("seed=" in line for line in lines) == 1
+    assert any("diverged" in line for line in lines)
+    assert any(f"{MOST_RUNS} more runs finished" in line for line in lines)
+    assert any(f"{MOST_RUNS} of {MOST_RUNS + 1}" in line for line in lines)
+
+
+def test_without_a_simulator_no_score_is_shown(tmp_path: Path) -> None:
+    lines = shown(write_experiment(tmp_path / "out", scores={0: (), 1: ()}, environment=None), 80)
+    assert lines[0].startswith("not judged in episodes")
+    assert not any("learned policy" in line for line in lines)
+
+
+def test_names_break_between_their_parts() -> None:
+    assert name_in_lines("logs_beta=0.1_seed=0", 12) == "logs_\nbeta=0.1_\nseed=0"
+    assert name_in_lines("logs_seed=0", 40) == "logs_seed=0"
+    assert "\n" not in name_in_lines("averylongnamewithoutparts", 5)
