@@ -6,7 +6,8 @@ Two kinds of interval, both 95 %:
 - over whole suites (aggregates, profiles): the stratified bootstrap of rliable, which draws seeds within every data
   set.
 
-One seed says nothing about the spread over seeds: its interval is NaN, never zero.
+Fewer than three seeds have no interval: it is NaN, never zero. Student's t of two seeds spans a hundred points where
+they are ten apart, and a bootstrap of two knows nothing but the two. The seeds themselves are shown instead.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from score_rl.errors import InputError, not_installed
 from score_rl.report.results import Curve
 
 CONFIDENCE = 0.95
+FEWEST_SEEDS = 3  # that an interval is made from
 REPETITIONS = 2_000
 TARGET = 100.0  # percent: the score below which the optimality gap counts
 AGGREGATES = ("median", "iqm", "mean", "optimality_gap")
@@ -89,7 +91,7 @@ def seeded(seed: int) -> Iterator[None]:
 def t_interval(values: Float[np.ndarray, " seeds *points"]) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper end of Student's 95 % interval around the mean over the first axis."""
     number = len(values)
-    if number < 2:
+    if number < FEWEST_SEEDS:
         nothing = np.full(np.shape(values)[1:], np.nan)
         return nothing, nothing
     from scipy.special import stdtrit
@@ -100,7 +102,7 @@ def t_interval(values: Float[np.ndarray, " seeds *points"]) -> tuple[np.ndarray,
 
 def printed_interval(mean: float, std: float, number: int) -> Estimate:
     """Student's 95 % interval of a mean, from its standard deviation (divided by n, not n - 1) and n alone."""
-    if number < 2:
+    if number < FEWEST_SEEDS:
         return Estimate(mean, np.nan, np.nan)
     from scipy.special import stdtrit
 
@@ -141,7 +143,7 @@ def agreement(values: Sequence[float], mean: float, std: float, number: int) -> 
     """
     both = overlap(mean_over_seeds(np.array(values, float)), printed_interval(mean, std, number))
     if both is None:
-        return "one seed"
+        return "too few seeds"
     chance = welch(values, mean, std, number)
     return "no" if not both else "yes" if chance is None or chance >= 1 - CONFIDENCE else f"yes, but p = {chance:.2f}"
 
@@ -327,10 +329,10 @@ def profiles(
 
 
 def _bootstrap(library: Any, matrix: np.ndarray, measure: Any, repetitions: int, seed: int) -> tuple[Any, Any]:
-    """Point and interval of one method; no interval where there is one seed to draw from."""
+    """Point and interval of one method; no interval where there are too few seeds to draw from."""
     if matrix.ndim != 2:
         raise InputError(f"scores have shape {matrix.shape}; expected (seeds, data sets).")
-    if len(matrix) < 2:
+    if len(matrix) < FEWEST_SEEDS:
         point = measure(matrix)
         return point, np.full((2, *point.shape), np.nan)
     with seeded(seed):

@@ -23,7 +23,7 @@ from score_rl.report.published import (
     paper_table,
 )
 from score_rl.report.results import SCORE, Group, method_label
-from score_rl.report.statistics import Estimate, agreement, mean_over_seeds
+from score_rl.report.statistics import Estimate, agreement, mean_over_seeds, overlap
 
 Key = TypeVar("Key")
 LATEX = {
@@ -32,8 +32,8 @@ LATEX = {
     "±": r"$\pm$", "×": r"$\times$", "\n": " ",
 }  # fmt: skip
 COLUMNS = (
-    "dataset", "method", "mean", "std", "low_95", "high_95", "seeds", "asked", "best", "paper_mean", "paper_std",
-    "data", "updates", "difference", "overlap",
+    "dataset", "method", "mean", "std", "last_5_mean", "low_95", "high_95", "seeds", "asked", "best",
+    "paper_mean", "paper_std", "data", "updates", "difference", "overlap",
 )  # fmt: skip
 
 
@@ -46,18 +46,18 @@ class Cell:
     """What a method reached on a data set, or overall."""
 
     mean: float
-    std: float  # over seeds, with n below the line as in the paper's tables
+    std: float | None  # over seeds, with n below the line as in the paper's tables; one seed has none
     interval: Estimate | None
     seeds: int  # that finished and count
     asked: int  # that were to be trained
     best: bool = False
     data: str = ""  # the data set by its own name, where the row has the paper's
     updates: int | None = None
-    several: bool = True  # seeds on a data set: one alone has no deviation to show
+    late: float | None = None  # the mean of the last evaluations, which is less of a draw than the last policy
     agrees: str = ""  # whether its interval and that of the paper's overlap, where the paper has one
 
     def __str__(self) -> str:
-        return mean_and_std(self.mean, self.std if self.several else None)
+        return mean_and_std(self.mean, self.std)
 
     @property
     def whole(self) -> bool:
@@ -95,7 +95,7 @@ class ScoreTable:
 
 
 def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
-    """The table of these groups' last policies. Best is the highest mean of a row, as it is printed."""
+    """The table of these groups' last policies. Best is the highest mean of a row, where its interval is apart."""
     datasets = in_order(dict.fromkeys(group.dataset for group in groups))
     methods = list(dict.fromkeys(group.method for group in groups))
     paper = _paper_cells(groups) if metric == SCORE else {}
@@ -104,7 +104,6 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
     if len(methods) > 1:
         for dataset in datasets:
             cells |= _mark_best({key: cell for key, cell in cells.items() if key[0] == dataset})
-        overall = _mark_best(overall)
     return ScoreTable(
         metric,
         datasets,
@@ -145,13 +144,13 @@ def _cells(
             continue
         cells[key] = Cell(
             mean=float(values.mean()),
-            std=float(values.std()),
+            std=float(values.std()) if len(values) > 1 else None,
             interval=mean_over_seeds(values),
             seeds=len(values),
             asked=len(group.runs),
             data=first.dataset,
             updates=first.steps,
-            several=len(values) > 1,
+            late=float(group.late(metric).mean()),
             agrees=agreement(values.tolist(), *paper[key], SEEDS) if key in paper else "",
         )
     return cells
@@ -163,13 +162,15 @@ def _overall(cells: Mapping[tuple[str, str], Cell], datasets: Sequence[str], met
     for method in methods:
         mine = [cells[dataset, method] for dataset in datasets if (dataset, method) in cells]
         if len(mine) == len(datasets) > 1:
+            deviations = [cell.std for cell in mine if cell.std is not None]
+            late = [cell.late for cell in mine if cell.late is not None]
             overall[method] = Cell(
                 mean=float(np.mean([cell.mean for cell in mine])),
-                std=float(np.mean([cell.std for cell in mine])),
+                std=float(np.mean(deviations)) if len(deviations) == len(mine) else None,
                 interval=None,
                 seeds=sum(cell.seeds for cell in mine),
                 asked=sum(cell.asked for cell in mine),
-                several=any(cell.several for cell in mine),
+                late=float(np.mean(late)) if len(late) == len(mine) else None,
             )
     return overall
 
@@ -190,14 +191,15 @@ def _paper_overall(
 
 
 def _mark_best(cells: Mapping[Key, Cell]) -> dict[Key, Cell]:
-    """The same cells, the highest of them marked; one alone is not."""
+    """The same cells, the highest of them marked where its interval is apart from that of every other."""
     if len(cells) < 2:
         return dict(cells)
-    highest = max(round(cell.mean, 1) for cell in cells.values())
-    return {
-        key: dataclasses.replace(cell, best=True) if round(cell.mean, 1) == highest else cell
-        for key, cell in cells.items()
-    }
+    first, *others = sorted(cells, key=lambda key: cells[key].mean, reverse=True)
+    highest = cells[first].interval
+    apart = [overlap(highest, mine) is False for key in others if highest and (mine := cells[key].interval) is not None]
+    if len(apart) < len(others) or not all(apart):
+        return dict(cells)
+    return {**cells, first: dataclasses.replace(cells[first], best=True)}
 
 
 def in_order(datasets: Iterable[str]) -> list[str]:
@@ -225,7 +227,7 @@ def to_csv(table: ScoreTable) -> str:
             beside = ("", "") if cell is None or paper is None else (repr(cell.mean - paper.mean), cell.agrees)
             rows.writerow((dataset, method, *_numbers(table, key), *(paper or ("", "")), *about, *beside))
     for method, cell in table.overall.items():
-        numbers = (repr(cell.mean), repr(cell.std), "", "", cell.seeds, cell.asked, int(cell.best))
+        numbers = (*_centre(cell), "", "", cell.seeds, cell.asked, int(cell.best))
         paper = table.paper_overall.get(method)
         apart = "" if paper is None else repr(cell.mean - paper.mean)
         rows.writerow((OVERALL, method, *numbers, *(paper or ("", "")), "", "", apart, ""))
@@ -235,11 +237,16 @@ def to_csv(table: ScoreTable) -> str:
 def _numbers(table: ScoreTable, key: tuple[str, str]) -> tuple[object, ...]:
     cell = table.cells.get(key)
     if cell is None:
-        return ("", "", "", "", 0, table.unfinished[key], 0)
+        return ("", "", "", "", "", 0, table.unfinished[key], 0)
     low, high = ("", "")
     if cell.interval is not None and cell.interval.has_interval:
         low, high = repr(cell.interval.low), repr(cell.interval.high)
-    return (repr(cell.mean), repr(cell.std), low, high, cell.seeds, cell.asked, int(cell.best))
+    return (*_centre(cell), low, high, cell.seeds, cell.asked, int(cell.best))
+
+
+def _centre(cell: Cell) -> tuple[str, str, str]:
+    """Mean, deviation and mean of the last evaluations; nothing where there is none."""
+    return tuple("" if value is None else repr(value) for value in (cell.mean, cell.std, cell.late))  # type: ignore[return-value]
 
 
 def to_latex(table: ScoreTable) -> str:

@@ -15,7 +15,7 @@ from score_rl.report.published import SEEDS, Printed, data_kind, paper_dataset, 
 from score_rl.report.results import Group, RunResult
 from score_rl.report.score_figures import aggregate_intervals, performance_profiles, score_bars
 from score_rl.report.statistics import AGGREGATES, Company, aggregates, agreement, companies, profiles, require_rliable
-from score_rl.report.tables import Cell, ScoreTable, score_table, to_csv, to_latex
+from score_rl.report.tables import Cell, ScoreTable, mean_and_std, score_table, to_csv, to_latex
 
 SMALL_METHODS = {"smoke": ("score", "td3-bc"), "trial": ("score", "td3-bc", "cql")}
 NOTHING = "-"
@@ -145,10 +145,11 @@ def _overall_with_choices(table: ScoreTable, method: str, picked: Sequence[Group
     mine = {paper_dataset(each.dataset): (_mean(each), _std(each)) for each in picked}
     cells = {dataset: table.cells[dataset, method] for dataset in table.datasets}
     both = [mine.get(dataset, (cell.mean, cell.std)) for dataset, cell in cells.items()]
-    mean, std = np.mean(both, axis=0)
+    mean, stds = float(np.mean([mean for mean, _ in both])), [std for _, std in both if std is not None]
+    whole = mean_and_std(mean, float(np.mean(stds)) if len(stds) == len(both) else None)
     paper = table.paper_overall.get(method)
     beside = (str(table.overall[method]), _or_nothing(paper), "" if paper is None else f"{mean - paper.mean:+.1f}")
-    return (f"overall ({len(both)} data sets)", f"on {len(mine)} of {len(both)}", f"{mean:.1f} ± {std:.1f}", *beside)
+    return (f"overall ({len(both)} data sets)", f"on {len(mine)} of {len(both)}", whole, *beside)
 
 
 def _or_nothing(cell: Cell | Printed | None) -> str:
