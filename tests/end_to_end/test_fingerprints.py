@@ -12,6 +12,7 @@ from tests.end_to_end.fingerprints import ABLATIONS, STORED, fingerprint, names
 # Other processors and compilers round otherwise. After 24 updates that has grown to this; MOReL's natural gradient and
 # its line search make more of it.
 TOLERANCE = {"absolute_sum": 1e-6, "measured": 1e-4}
+NEWER = {"fql"}  # methods that version 0.1.0 did not have
 MOREL = {"absolute_sum": 1e-3, "measured": 0.2}
 
 
@@ -20,7 +21,12 @@ def same_machine(about: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in ABLATIONS else name for name in names()]
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in ABLATIONS else name
+        for name in names()
+        if name not in NEWER
+    ],
 )
 def test_the_same_seeds_give_the_same_parameters_as_before(name: str, tmp_path: Path) -> None:
     """To the bit on the kind of machine that the reference is from, else as close as roundings allow."""

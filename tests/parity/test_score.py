@@ -11,7 +11,7 @@ import pytest
 from score_rl.algorithms import score, score_ablations
 from score_rl.algorithms.algorithm import Batch, Shapes
 from score_rl.algorithms.score import State
-from score_rl.nets.perceptron import count_parameters
+from score_rl.nets.perceptron import Perceptron, count_parameters
 from score_rl.nets.spectral import normalise_layer, power_iteration
 from tests.parity.score_reference import Net, ScoreReference
 
@@ -155,6 +155,7 @@ def test_the_reference_notices_a_wrong_penalty() -> None:
 def test_spectral_norm_divides_by_the_largest_singular_value() -> None:
     config = score.Config(spectral_norm=True, hidden=(24, 16))
     state = score.init(config, Shapes(OBSERVATIONS, ACTIONS), jax.random.key(0))
+    assert isinstance(state.critics, Perceptron)
     vector = state.power[0]
     for _ in range(300):  # to convergence, so that the estimate is the singular value itself
         vector = power_iteration(state.critics.weights[1], vector)

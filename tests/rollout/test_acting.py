@@ -12,7 +12,7 @@ import score_rl
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.engine.program import FleetProgram
 from score_rl.rollout import processes
-from score_rl.rollout.acting import COSTLY, FleetActor, acting, operations_per_action, write_down_fleet
+from score_rl.rollout.acting import COSTLY, FleetActor, operations_per_action, playing, write_down_fleet
 from score_rl.rollout.instructions import NotPortable
 from score_rl.run import training
 from score_rl.run.expansion import expand_runs
@@ -75,12 +75,13 @@ def test_written_down_a_policy_acts_the_same(algorithm: str) -> None:
     policies = jax.device_get(fleet.policies(fleet.init()))
     stacked = jax.device_get((fleet.inputs.config, fleet.inputs.treatment, policies))
     instructions = write_down_fleet(fleet)
-    observations = np.random.default_rng(0).normal(size=(processes.EPISODES_TOGETHER, 17)).astype(np.float32)
+    width = 17 + (6 if fleet.algorithm.act_on_noise is not None else 0)  # with noise for halfcheetah's actions
+    observations = np.random.default_rng(0).normal(size=(processes.EPISODES_TOGETHER, width)).astype(np.float32)
     for place in range(2):
         mine = jax.tree.map(lambda leaf, place=place: leaf[place], stacked)
         found = instructions.policy(jax.tree.leaves(mine))(observations)
         assert found.dtype == np.float32
-        np.testing.assert_allclose(found, acting(fleet.algorithm)(*mine, observations), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found, playing(fleet.algorithm)(*mine, observations), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("algorithm", sorted(CANDIDATES))

@@ -13,6 +13,7 @@ falls to 0 along half a cosine over `schedule_steps` updates.
 """
 
 import math
+from functools import partial
 from typing import Literal, NamedTuple
 
 import jax
@@ -23,6 +24,7 @@ from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
 from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.nets.actor_critic import deterministic, values
 from score_rl.nets.initialisation import orthogonal_start
+from score_rl.nets.layer_norm import Critics, make_critics
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 
@@ -33,6 +35,7 @@ LOG_STD_RANGE = (-5.0, 2.0)  # published code
 class Config:
     expectile: float = setting(0.7, "τ_e, the expectile (paper, locomotion)", above=0, below=1, group="paper")
     temperature: float = setting(3.0, "β, factor on the advantage (paper, locomotion)", group="paper")
+    constant_std: bool = setting(False, "the actor's deviation stays 1 (published code: learned; usual on OGBench)")
     largest_weight: float = setting(100.0, "bound of the advantage's weight (published code)")
     discount: float = setting(0.99, "γ (paper)", maximum=1, group="paper")
     tau: float = setting(0.005, "share of each move of the targets (paper)", above=0, maximum=1, group="paper")
@@ -45,6 +48,9 @@ class Config:
         schedule=Schedule("the actor's learning rate will not have fallen to 0", "the actor stands still after them"),
     )
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of all networks (paper)", minimum=1)
+    critic_norm: bool = setting(
+        False, "layer normalisation in critics and value (published code: no; usual on OGBench)"
+    )
     batch_size: int = setting(256, "transitions per update (paper)", minimum=1)
     normalise_states: bool = setting(False, "standardise observations over the data set (published code: no)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting(
@@ -64,17 +70,21 @@ class Actor(NamedTuple):
 
 class State(NamedTuple):
     actor: Actor
-    critics: Perceptron  # every array with a leading axis of length 2
-    target_critics: Perceptron
-    value: Perceptron
+    critics: Critics  # every array with a leading axis of length 2
+    target_critics: Critics
+    value: Critics
     actor_optimiser: OptimiserState
     critic_optimiser: OptimiserState
     value_optimiser: OptimiserState
     step: Int[Array, ""]
 
 
+def log_deviation(config: Config, actor: Actor) -> Float[Array, " action"]:
+    return jnp.zeros_like(actor.log_std) if config.constant_std else actor.bounded_log_std()
+
+
 def value_loss(
-    value: Perceptron, config: Config, batch: Batch, q: Float[Array, " batch"]
+    value: Critics, config: Config, batch: Batch, q: Float[Array, " batch"]
 ) -> tuple[Float[Array, ""], Metrics]:
     v = value(batch.observations)[:, 0]
     ahead = q - v
@@ -87,7 +97,7 @@ def actor_loss(
     actor: Actor, config: Config, batch: Batch, advantages: Float[Array, " batch"]
 ) -> tuple[Float[Array, ""], Metrics]:
     weights = jnp.minimum(jnp.exp(config.temperature * advantages), config.largest_weight)
-    log_std = actor.bounded_log_std()[None]
+    log_std = log_deviation(config, actor)[None]
     distances = (batch.actions - deterministic(actor.net, batch.observations)) * jnp.exp(-log_std)
     log_prob = (-0.5 * distances**2 - log_std - 0.5 * math.log(2 * math.pi)).sum(axis=1)
     loss = -(weights * log_prob).mean()
@@ -95,7 +105,7 @@ def actor_loss(
 
 
 def critic_loss(
-    critics: Perceptron, config: Config, batch: Batch, next_values: Float[Array, " batch"]
+    critics: Critics, config: Config, batch: Batch, next_values: Float[Array, " batch"]
 ) -> tuple[Float[Array, ""], Metrics]:
     targets = batch.rewards + config.discount * (1 - batch.terminals) * next_values
     q = values(critics, batch.observations, batch.actions)
@@ -141,8 +151,10 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     critic_key, value_key, actor_key = jax.random.split(key, 3)
     gain = math.sqrt(2)
     sizes = (shapes.observation + shapes.action, *config.hidden, 1)
-    critics = orthogonal_start(critic_key, sizes, members=2, last_gain=gain)
-    value = orthogonal_start(value_key, (shapes.observation, *config.hidden, 1), last_gain=gain)
+    start = partial(orthogonal_start, last_gain=gain)
+    critics = make_critics(critic_key, sizes, 2, normalised=config.critic_norm, start=start)
+    sizes = (shapes.observation, *config.hidden, 1)
+    value = make_critics(value_key, sizes, normalised=config.critic_norm, start=start)
     net = orthogonal_start(actor_key, (shapes.observation, *config.hidden, shapes.action), last_gain=gain)
     actor = Actor(net, jnp.zeros(shapes.action))
     return State(
@@ -168,7 +180,7 @@ def act(
     if key is None:
         return mean
     noise = jax.random.normal(key, mean.shape, mean.dtype)
-    return jnp.clip(mean + jnp.exp(actor.bounded_log_std())[None] * noise, -1, 1)
+    return jnp.clip(mean + jnp.exp(log_deviation(config, actor))[None] * noise, -1, 1)
 
 
 ALGORITHM = Algorithm(

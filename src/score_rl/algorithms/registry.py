@@ -11,6 +11,7 @@ MODULES = {  # name: module of its ALGORITHM, or module:attribute
     "td3-bc": "score_rl.algorithms.td3_bc",
     "iql": "score_rl.algorithms.iql",
     "rebrac": "score_rl.algorithms.rebrac",
+    "fql": "score_rl.algorithms.fql",
     "bcq": "score_rl.algorithms.bcq",
     "bear": "score_rl.algorithms.bear",
     "uwac": "score_rl.algorithms.uwac",

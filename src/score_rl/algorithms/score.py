@@ -34,6 +34,7 @@ from score_rl.algorithms.score_ablations import replaceable
 from score_rl.algorithms.score_constraints import policy
 from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.nets.actor_critic import deterministic, smoothed, values
+from score_rl.nets.layer_norm import Critics, make_critics
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 
@@ -58,6 +59,7 @@ class Config(ablations.Settings):
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor (paper)")
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1)
+    critic_norm: bool = setting(False, "layer normalisation in the critics (published code: no; usual on OGBench)")
     batch_size: int = setting(256, "transitions per update (published code's default; its runs: 100)", minimum=1)
     normalise_states: bool = setting(True, "standardise observations over the data set (published code)")
     reward_scaling: Literal["minmax", "none", "return-range"] = setting(
@@ -67,9 +69,9 @@ class Config(ablations.Settings):
 
 class State(NamedTuple):
     actor: Perceptron
-    critics: Perceptron  # every array with a leading axis of length M
+    critics: Critics  # every array with a leading axis of length M
     target_actor: Perceptron
-    target_critics: Perceptron
+    target_critics: Critics
     actor_optimiser: OptimiserState
     critic_optimiser: OptimiserState
     power: Any  # of the ablation `spectral_norm`
@@ -98,7 +100,7 @@ def next_actions(config: Config, state: State, batch: Batch, noise: Noise) -> Fl
 
 
 @replaceable
-def values_and_uncertainty(config: Config, critics: Perceptron, batch: Batch, noise: Noise) -> tuple[Array, Array]:
+def values_and_uncertainty(config: Config, critics: Critics, batch: Batch, noise: Noise) -> tuple[Array, Array]:
     """Q_i(s, a) of every critic, and u(s, a) without a gradient."""
     q = values(critics, batch.observations, batch.actions)
     return q, jax.lax.stop_gradient(q.std(axis=0))
@@ -118,7 +120,7 @@ def mean_errors(config: Config, state: State, batch: Batch, errors: Float[Array,
 
 @replaceable
 def critic_loss(
-    config: Config, critics: Perceptron, state: State, batch: Batch, noise: Noise
+    config: Config, critics: Critics, state: State, batch: Batch, noise: Noise
 ) -> tuple[Float[Array, ""], Metrics]:
     """Equation `eq:q_objective`, summed over the critics."""
     actions = next_actions(config, state, batch, noise)
@@ -181,7 +183,8 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
 @replaceable
 def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     critic_key, actor_key, _, bootstrap_key = jax.random.split(key, 4)
-    critics = Perceptron.init(critic_key, (shapes.observation + shapes.action, *config.hidden, 1), config.critics)
+    sizes = (shapes.observation + shapes.action, *config.hidden, 1)
+    critics = make_critics(critic_key, sizes, config.critics, normalised=config.critic_norm)
     actor = Perceptron.init(actor_key, (shapes.observation, *config.hidden, shapes.action))
     return State(
         actor=actor,

@@ -74,7 +74,11 @@ class Settings(constraints.Settings):
     )
 
     def check(self) -> None:
-        hidden = cast("Any", self).hidden
+        hidden, critic_norm = cast("Any", self).hidden, cast("Any", self).critic_norm
+        require(
+            not critic_norm or not (self.spectral_norm or self.uncertainty == "dropout"),
+            "critic_norm goes neither with spectral_norm nor with uncertainty dropout; leave one of them out.",
+        )
         require(
             self.penalty == "here+next" or self.next_beta == 0,
             f"next_beta is {self.next_beta} and penalty is 'here', which does not use it; give penalty here+next.",
@@ -200,7 +204,7 @@ def bootstrap_mask(config: Any, state: State, rows: Int[Array, " batch"]) -> Flo
     """1 where a critic sees a row. A function of the row alone, so it is the same whenever the row is drawn."""
     keys = jax.vmap(lambda row: jax.random.fold_in(state.bootstrap_key, row))(rows)
     draw = lambda key: jax.random.bernoulli(key, config.bootstrap_keep, (config.critics,))  # noqa: E731
-    return jax.vmap(draw, out_axes=1)(keys).astype(state.critics.weights[0].dtype)
+    return jax.vmap(draw, out_axes=1)(keys).astype(jax.tree.leaves(state.critics)[0].dtype)
 
 
 def mean_errors_of_seen_rows(

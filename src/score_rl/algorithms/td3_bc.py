@@ -22,6 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
 from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import deterministic, member, smoothed, values
+from score_rl.nets.layer_norm import Critics, make_critics
 from score_rl.nets.optimiser import OptimiserState, adam_init, adam_step, move_towards
 from score_rl.nets.perceptron import Perceptron
 
@@ -36,6 +37,7 @@ class Config:
     critic_learning_rate: float = setting(3e-4, "Adam's learning rate for the critics (paper)")
     actor_learning_rate: float = setting(3e-4, "Adam's learning rate for the actor (paper)")
     hidden: tuple[int, ...] = setting((256, 256), "widths of the hidden layers of actor and critics (paper)", minimum=1)
+    critic_norm: bool = setting(False, "layer normalisation in the critics (published code: no; usual on OGBench)")
     batch_size: int = setting(256, "transitions per update (paper)", minimum=1)
     actor_delay: int = setting(2, "d, updates per move of actor and targets (paper)", minimum=1, group="paper")
     normalise_states: bool = setting(True, "standardise observations over the data set (paper)")
@@ -44,16 +46,16 @@ class Config:
 
 class State(NamedTuple):
     actor: Perceptron
-    critics: Perceptron  # every array with a leading axis of length 2
+    critics: Critics  # every array with a leading axis of length 2
     target_actor: Perceptron
-    target_critics: Perceptron
+    target_critics: Critics
     actor_optimiser: OptimiserState
     critic_optimiser: OptimiserState
     step: Int[Array, ""]
 
 
 def critic_loss(
-    critics: Perceptron, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
+    critics: Critics, config: Config, state: State, batch: Batch, noise: Float[Array, "batch action"]
 ) -> tuple[Float[Array, ""], Metrics]:
     """Sum of L(Q_i) over both critics. `noise` is standard normal."""
     next_actions = deterministic(state.target_actor, batch.next_observations)
@@ -95,7 +97,8 @@ def update(config: Config, state: State, batch: Batch, key: PRNGKeyArray, turn: 
 
 def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     critic_key, actor_key = jax.random.split(key)
-    critics = Perceptron.init(critic_key, (shapes.observation + shapes.action, *config.hidden, 1), members=2)
+    sizes = (shapes.observation + shapes.action, *config.hidden, 1)
+    critics = make_critics(critic_key, sizes, 2, normalised=config.critic_norm)
     actor = Perceptron.init(actor_key, (shapes.observation, *config.hidden, shapes.action))
     return State(
         actor=actor,

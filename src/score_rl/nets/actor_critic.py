@@ -1,15 +1,18 @@
 """What actors and critics compute, the same in every method that has them."""
 
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.nets.kernels.choice import critics_form
+from score_rl.nets.layer_norm import Critics, NormalisedPerceptron
 from score_rl.nets.perceptron import Multiply, Perceptron, repeated
 from score_rl.nets.precision import product, rounded
+
+CriticsT = TypeVar("CriticsT", Perceptron, NormalisedPerceptron, Critics)
 
 
 def deterministic(actor: Perceptron, observations: Float[Array, "batch observation"]) -> Float[Array, "batch action"]:
@@ -18,7 +21,7 @@ def deterministic(actor: Perceptron, observations: Float[Array, "batch observati
 
 
 def values(
-    critics: Perceptron,
+    critics: Critics,
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "batch action"],
 ) -> Float[Array, "members batch"]:
@@ -27,7 +30,7 @@ def values(
 
 
 def least_value(
-    critics: Perceptron,
+    critics: Critics,
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "batch action"],
 ) -> Float[Array, " batch"]:
@@ -37,7 +40,7 @@ def least_value(
     through one network for each row is less work than through all of them.
     """
     critics, inputs = jax.lax.stop_gradient(critics), jnp.concatenate([observations, actions], axis=-1)
-    if critics.weights[0].shape[0] <= inputs.shape[0]:
+    if isinstance(critics, NormalisedPerceptron) or critics.weights[0].shape[0] <= inputs.shape[0]:
         return critics.scalars(inputs).min(axis=0)
     return _least(critics, inputs)
 
@@ -69,7 +72,7 @@ def _least_backward(saved: Any, slope: Float[Array, " batch"]) -> tuple[Any, Flo
 _least.defvjp(_least_forward, _least_backward)
 
 
-def member(critics: Perceptron, number: int) -> Perceptron:
+def member(critics: CriticsT, number: int) -> CriticsT:
     """One critic of an ensemble."""
     return jax.tree.map(lambda leaf: leaf[number], critics)
 
@@ -97,13 +100,14 @@ def on_many(
 
 
 def values_of_many(
-    critics: Perceptron,
+    critics: Critics,
     observations: Float[Array, "batch observation"],
     actions: Float[Array, "samples batch action"],
 ) -> Float[Array, "members samples batch"]:
     """Q_i(s, a) of every critic for many actions in each state; differentiable once."""
-    members, (samples, batch) = critics.weights[0].shape[0], actions.shape[:2]
-    if critics_form(critics.weights, samples * batch) is not None:
+    layers = critics.layers if isinstance(critics, NormalisedPerceptron) else critics
+    members, (samples, batch) = layers.weights[0].shape[0], actions.shape[:2]
+    if isinstance(critics, NormalisedPerceptron) or critics_form(critics.weights, samples * batch) is not None:
         # Each state beside each of its actions: small, the same for all members, and too cheap to be shared.
         inputs = jnp.concatenate([repeated(observations, samples), actions], axis=-1)
         return critics.scalars(inputs.reshape(-1, inputs.shape[-1])).reshape(members, samples, batch)

@@ -40,6 +40,18 @@ def rlkit_start(
     return Perceptron(tuple(weights), tuple(biases))
 
 
+def glorot_start(key: PRNGKeyArray, sizes: Sequence[int], members: int | None = None) -> Perceptron:
+    """Weights uniform in ±√(6/(fan_in + fan_out)), biases 0."""
+    weights, biases = [], []
+    lead = () if members is None else (members,)
+    for fan_in, fan_out in pairwise(sizes):
+        key, weight_key = jax.random.split(key)
+        limit = math.sqrt(6 / (fan_in + fan_out))
+        weights.append(jax.random.uniform(weight_key, (*lead, fan_in, fan_out), minval=-limit, maxval=limit))
+        biases.append(jnp.zeros((*lead, fan_out)))
+    return Perceptron(tuple(weights), tuple(biases))
+
+
 def orthogonal_start(
     key: PRNGKeyArray,
     sizes: Sequence[int],
