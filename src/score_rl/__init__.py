@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from score_rl.data.catalogue import load_dataset
+    from score_rl.data.dataset import Dataset
     from score_rl.errors import InputError
     from score_rl.run.experiment import Experiment, load
     from score_rl.run.launch import resume, train
 
-__all__ = ["Experiment", "InputError", "load", "load_dataset", "resume", "train"]
+__all__ = ["Dataset", "Experiment", "InputError", "load", "load_dataset", "resume", "train"]
 
 _HOME = {
+    "Dataset": "score_rl.data.dataset",
     "Experiment": "score_rl.run.experiment",
     "InputError": "score_rl.errors",
     "load": "score_rl.run.experiment",

@@ -115,15 +115,15 @@ def _out(asked: DataImport) -> Path:
 
 
 def _roles(asked: DataImport) -> "Roles":
-    from score_rl.data.tables.roles import Roles
+    from score_rl.data.tables.importing import roles_of
 
     units = dict(_unit(text) for text in asked.units or ())
     single = ("reward", "cost", "episode", "time", "terminal", "timeout")
-    return Roles(
-        observations=asked.observations or (),
-        actions=asked.actions or (),
-        next_observations=asked.next_observations or (),
-        units=units,
+    return roles_of(
+        asked.observations or (),
+        asked.actions or (),
+        asked.next_observations,
+        units,
         **{name: getattr(asked, name) for name in single},
     )
 

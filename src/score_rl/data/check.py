@@ -21,7 +21,7 @@ from score_rl.data.columns import (
     too_few_left,
     wrong_flags,
 )
-from score_rl.data.dataset import Dataset, step_limit
+from score_rl.data.dataset import Dataset
 from score_rl.data.loading import infer_environment, make_from_recording
 from score_rl.data.readiness import USUAL_SCALING, refuse_unready
 from score_rl.data.sources.hdf5_file import open_hdf5
@@ -38,7 +38,7 @@ from score_rl.data.warnings import (
     listed,
 )
 from score_rl.disk import cache_folder
-from score_rl.envs.tasks import TASKS, task_of, terminates
+from score_rl.envs.tasks import TASKS, step_limit, task_of, terminates
 from score_rl.errors import InputError, printable
 
 Level = Literal["error", "warning", "note"]

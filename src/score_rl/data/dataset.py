@@ -1,12 +1,12 @@
 """The one type that everything learns from: a recorded data set, checked once when it is made."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Int64
 
 from score_rl.data.columns import (
     LEAST_USABLE,
@@ -24,27 +24,18 @@ from score_rl.data.columns import (
     too_few_left,
 )
 from score_rl.data.labels import NO_LABELS, Labels
-from score_rl.data.trajectories import complete_trajectories, end_rows, split_trajectories, training_view
-from score_rl.envs.tasks import TASKS, task_of
+from score_rl.data.sources.reader import Recording
+from score_rl.data.trajectories import (
+    Recorded,
+    TrajectoryReturns,
+    complete_trajectories,
+    end_rows,
+    split_trajectories,
+    training_view,
+)
+from score_rl.envs.tasks import step_limit
 from score_rl.errors import InputError
 from score_rl.notebook import html_table
-
-
-class TrajectoryReturns(NamedTuple):
-    """Undiscounted returns of a data set's trajectories."""
-
-    values: Float64[np.ndarray, " trajectories"]  # over the whole recorded trajectory, dropped rows included
-    complete: Bool[np.ndarray, " trajectories"]  # whether it ran to a terminal or to a marked end (see `returns`)
-
-
-class Recorded(NamedTuple):
-    """What the recording held before rows without a next observation were dropped."""
-
-    returns: TrajectoryReturns
-    lengths: Int64[np.ndarray, " trajectories"]  # in recorded rows, dropped rows included
-    starts: Int64[np.ndarray, " trajectories"]  # the row of the recording with which each trajectory begins
-    dropped_rows: int
-    dropped_trajectories: int  # those that had no other row
 
 
 @dataclass(frozen=True)
@@ -67,6 +58,72 @@ class Dataset:
     recorded: Recorded
     labels: Labels = NO_LABELS  # names and units of the columns; not part of the checksum
 
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        observations: Sequence[str],
+        actions: Sequence[str],
+        reward: str | None = None,
+        cost: str | None = None,
+        episode: str | None = None,
+        time: str | None = None,
+        terminal: str | None = None,
+        timeout: str | None = None,
+        next_observations: Sequence[str] = (),
+        units: Mapping[str, str] | None = None,
+        action_bounds: Sequence[float] | Literal["data"] | None = None,
+        missing: Literal["error", "forward", "drop"] = "error",
+        gap: float | None = None,
+        environment: str | None = None,
+        name: str = "frame",
+    ) -> "Dataset":
+        """The data set in a frame of pandas or polars, its rows sorted by `episode` and `time`.
+
+        Columns are named, or matched by patterns such as "temp*". `terminal` and `timeout` may be "COLUMN=VALUE".
+        `score data import --help` explains each argument.
+
+        >>> Dataset.from_frame(logs, observations=["temp*", "flow"], actions=["valve"], reward="r", episode="trip",
+        ...                    time="t", action_bounds=[0, 250])
+        """
+        from score_rl.data.tables.importing import Options, roles_of
+        from score_rl.data.tables.in_memory import frame_recording
+
+        roles = roles_of(
+            observations, actions, next_observations, units, reward=reward, cost=cost, episode=episode, time=time,
+            terminal=terminal, timeout=timeout,
+        )  # fmt: skip
+        return _of_recording(
+            name, frame_recording(frame, name, roles, Options(missing, gap, action_bounds, environment))
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, Any],
+        *,
+        observation_names: Sequence[str] | None = None,
+        action_names: Sequence[str] | None = None,
+        units: Mapping[str, str] | None = None,
+        action_bounds: Sequence[float] | Literal["data"] | None = None,
+        environment: str | None = None,
+        name: str = "arrays",
+    ) -> "Dataset":
+        """The data set in a dictionary of arrays, named as in the file format: observations, actions, rewards and more.
+
+        The trajectories are told by "episodes" (one number or name a row; rows are then sorted, by "times" if these
+        are given), by marks ("timeouts", "trajectory_ends"), or by where "next_observations" leave the rows.
+
+        >>> Dataset.from_arrays({"observations": s, "actions": a, "rewards": r, "episodes": e, "times": t})
+        """
+        from score_rl.data.tables.importing import Options
+        from score_rl.data.tables.in_memory import arrays_recording, as_names
+
+        labels = Labels(as_names(observation_names), as_names(action_names), dict(units or {}))
+        options = Options(action_bounds=action_bounds, environment=environment)
+        return _of_recording(name, arrays_recording(arrays, name, labels, options))
+
     def __len__(self) -> int:
         return len(self.rewards)
 
@@ -83,10 +140,8 @@ class Dataset:
         columns = [(name, "observation", self.observations[:, i]) for i, name in enumerate(names)]
         columns += [(name, "action", self.actions[:, i]) for i, name in enumerate(acts)]
         columns.append(("reward", "reward", self.rewards))
-        rows = [
-            (name, kind, *(f"{number:.4g}" for number in (values.min(), values.mean(), values.max(), values.std())))
-            for name, kind, values in columns
-        ]
+        measures = (np.min, np.mean, np.max, np.std)
+        rows = [(name, kind, *(f"{measure(values):.4g}" for measure in measures)) for name, kind, values in columns]
         return html_table(repr(self)[1:-1], ("column", "kind", "least", "mean", "most", "std"), rows)
 
     @property
@@ -210,6 +265,19 @@ def make_dataset(
     )
 
 
+def _of_recording(name: str, recording: Recording) -> Dataset:
+    """A recording that says all there is to say of it."""
+    environment = None if recording.environment == "none" else recording.environment
+    return make_dataset(
+        name,
+        **dict[str, Any](recording.columns),
+        action_bounds=recording.action_bounds or (-1.0, 1.0),
+        environment=environment,
+        source=recording.origin,
+        labels=recording.labels,
+    )
+
+
 def content_checksum(arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 over names, types, shapes and bytes, in the order given.
 
@@ -221,12 +289,6 @@ def content_checksum(arrays: Mapping[str, np.ndarray]) -> str:
         digest.update(f"{key} {values.dtype.newbyteorder('<').str} {values.shape}\n".encode())
         digest.update(np.ascontiguousarray(values).data)
     return digest.hexdigest()
-
-
-def step_limit(environment: str | None) -> int | None:
-    """After how many steps the environment cuts an episode; None where that is not known."""
-    task = TASKS.get(task_of(environment or "") or "")
-    return None if task is None else task.max_steps
 
 
 def _marks(

@@ -14,6 +14,26 @@ and goes on.
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+
+class TrajectoryReturns(NamedTuple):
+    """Undiscounted returns of a data set's trajectories."""
+
+    values: Float64[np.ndarray, " trajectories"]  # over the whole recorded trajectory, dropped rows included
+    complete: Bool[
+        np.ndarray, " trajectories"
+    ]  # whether it ran to a terminal or to a marked end (see `Dataset.returns`)
+
+
+class Recorded(NamedTuple):
+    """What the recording held before rows without a next observation were dropped."""
+
+    returns: TrajectoryReturns
+    lengths: Int64[np.ndarray, " trajectories"]  # in recorded rows, dropped rows included
+    starts: Int64[np.ndarray, " trajectories"]  # the row of the recording with which each trajectory begins
+    dropped_rows: int
+    dropped_trajectories: int  # those that had no other row
 
 
 class TrainingView(NamedTuple):

@@ -125,3 +125,9 @@ def terminates(name: str, next_observations: Any) -> Any:
     if task == "halfcheetah":
         return next_observations.__array_namespace__().zeros(height.shape, dtype=bool)
     raise ValueError(f"no termination rule is known for {name!r}")
+
+
+def step_limit(environment: str | None) -> int | None:
+    """After how many steps the environment cuts an episode; None where that is not known."""
+    task = TASKS.get(task_of(environment or "") or "")
+    return None if task is None else task.max_steps

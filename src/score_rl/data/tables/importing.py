@@ -1,7 +1,7 @@
 """A table becomes a recording: a file in our format, or arrays in memory."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -77,6 +77,22 @@ class Summary:
             "left_out": self.arranged.left_out,
             **({} if gaps is None else {"gaps": gaps.number, "usual_step": gaps.usual, "longest_gap": gaps.longest}),
         }
+
+
+def roles_of(
+    observations: Sequence[str],
+    actions: Sequence[str],
+    next_observations: Sequence[str] | None = None,
+    units: Mapping[str, str] | None = None,
+    **single: str | None,
+) -> Roles:
+    """Roles from what a user gives: a single name is a list of one."""
+    lists = (
+        (names,) if isinstance(names, str) else tuple(names or ())
+        for names in (observations, actions, next_observations)
+    )
+    seen, acted, following = lists
+    return Roles(seen, acted, next_observations=following, units=dict(units or {}), **single)
 
 
 def import_table(table: Table, roles: Roles, out: Path, options: Options | None = None) -> Summary:
