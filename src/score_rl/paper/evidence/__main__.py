@@ -20,7 +20,7 @@ from score_rl.paper.evidence.reading import RESULTS, read
 from score_rl.paper.evidence.records import Evidence
 from score_rl.paper.evidence.tables import FIGURES, TABLES
 
-DOCUMENTS = ("README.md", "docs/results.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/algorithms.md")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from score_rl.algorithms.registry import algorithm_names
+from score_rl.paper.evidence.batch_sizes import batch_size
 from score_rl.paper.evidence.cells import (
     NOTHING,
     apart,
@@ -247,4 +248,5 @@ TABLES: dict[str, Callable[[Evidence, Path], str]] = {
     "aggregates": aggregate,
     "claims": claims,
     "rules": rules,
+    "batch_size": batch_size,
 }
