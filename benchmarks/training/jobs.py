@@ -83,7 +83,12 @@ def folder_name(job: str) -> str:
 def method_and_settings(method: str) -> tuple[str, dict[str, Any]]:
     """`td3-bc,alpha=1.0` is TD3-BC with α = 1."""
     name, *settings = method.split(",")
-    return name, {key: _value(text) for key, _, text in (setting.partition("=") for setting in settings)}
+    return name, setting_values(settings)
+
+
+def setting_values(settings: Iterable[str]) -> dict[str, Any]:
+    """`alpha=1.0` is a number, `hidden=64,64` stays a word that settings understand."""
+    return {key: _value(text) for key, _, text in (setting.partition("=") for setting in settings)}
 
 
 def _value(text: str) -> Any:

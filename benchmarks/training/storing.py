@@ -39,17 +39,21 @@ def store(
 
     `fresh` is a number of episodes and the scores in them; `about` is added to the request.
     """
-    episodes, scores = fresh
-    runs = [
-        dataclasses.replace(
-            run,
-            request={**run.request, **(about or {})},
-            fresh_scores={episodes: scores[run.name]} if run.name in scores else {},
-        )
+    told = [
+        dataclasses.replace(run, request={**run.request, **(about or {})})
         for run in read_experiment(experiment.folder.path)
     ]
+    runs = with_fresh_scores(told, *fresh)
     _write(experiment, runs, folder)
     return runs
+
+
+def with_fresh_scores(runs: Sequence[RunResult], episodes: int, scores: Mapping[str, float]) -> list[RunResult]:
+    """The runs with the scores of their last policies in so many fresh episodes."""
+    return [
+        dataclasses.replace(run, fresh_scores={episodes: scores[run.name]} if run.name in scores else {})
+        for run in runs
+    ]
 
 
 def store_what_was_reached(experiment: score_rl.Experiment, folder: Path) -> list[RunResult]:

@@ -107,18 +107,26 @@ def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
     return jax.device_put(jax.tree.map(lambda leaf: leaf[np.asarray(chosen)], tree), device)
 
 
-def operations_per_action(program: FleetProgram) -> float:
-    """Of one run's policy, as the compiler counts them."""
+def operations_to_act(algorithm: Algorithm, inputs: Any, observation_dim: int) -> float:
+    """For one action of one policy, as the compiler counts them. `inputs` are settings, treatment and policy."""
 
-    def alone(tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), tree)
+    def alone(leaf: Any) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct((1, *leaf.shape), leaf.dtype)
 
-    policy = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
-    seen = jax.ShapeDtypeStruct((1, 1, program.shapes.observation), np.float32)
-    fixed = (program.inputs.config, program.inputs.treatment)
+    seen = jax.ShapeDtypeStruct((1, 1, observation_dim), np.float32)
     with jax.default_device(host_device()):
-        lowered = batched_act(program.algorithm).lower(*map(alone, fixed), alone(policy), seen)
+        lowered = batched_act(algorithm).lower(*jax.tree.map(alone, inputs), seen)
         return float(lowered.cost_analysis()["flops"])
+
+
+def operations_per_action(program: FleetProgram) -> float:
+    """Of one run's policy."""
+    policies = jax.eval_shape(lambda: program.algorithm.policy(program.init()))
+    inputs = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype),
+        (program.inputs.config, program.inputs.treatment, policies),
+    )
+    return operations_to_act(program.algorithm, inputs, program.shapes.observation)
 
 
 class FleetActor:

@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from score_rl.algorithms.algorithm import Algorithm
 from score_rl.envs import is_module_named
-from score_rl.rollout.acting import batched_playing, host_device, write_down_acting
+from score_rl.rollout.acting import COSTLY, batched_playing, host_device, operations_to_act, write_down_acting
 from score_rl.rollout.episodes import Judgement, judge
 from score_rl.rollout.instructions import NotPortable
 from score_rl.rollout.policies import PolicyToPlay
@@ -28,8 +29,9 @@ def judge_policies(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
 
 
 def _here(policy: PolicyToPlay) -> Judgement:
-    inputs = jax.tree.map(lambda leaf: leaf[None], policy.acting_inputs())
-    config, treatment, numbers = jax.device_put(inputs, host_device())
+    inputs = policy.acting_inputs()
+    device = acting_device(policy.algorithm, inputs, policy.observation_dim)
+    config, treatment, numbers = jax.device_put(jax.tree.map(lambda leaf: leaf[None], inputs), device)
     act = batched_playing(policy.algorithm)
     return judge(
         policy.environment,
@@ -38,6 +40,14 @@ def _here(policy: PolicyToPlay) -> Judgement:
         physics=policy.physics,
         with_noise=policy.algorithm.act_on_noise is not None,
     )
+
+
+def acting_device(algorithm: Algorithm, inputs: Any, observation_dim: int) -> jax.Device:
+    """The CPU, which steps the physics too; for policies that weigh many candidates, an accelerator if there is one."""
+    accelerator = jax.local_devices()[0]
+    if accelerator.platform == "cpu" or operations_to_act(algorithm, inputs, observation_dim) <= COSTLY:
+        return host_device()
+    return accelerator
 
 
 def _by_processes(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:

@@ -15,6 +15,10 @@ from score_rl.store.records import DatasetRecord, ExperimentRecord
 from score_rl.store.request import ExperimentSpec
 
 
+class OtherDataError(InputError):
+    """An experiment that goes on found other data than it began with."""
+
+
 def source_names(dataset: Any) -> tuple[str, ...]:
     """Names and paths for the request: an experiment must find its data again when it is resumed."""
     given = (dataset,) if isinstance(dataset, str) or not isinstance(dataset, Iterable) else tuple(dataset)
@@ -93,7 +97,7 @@ def load_same_datasets(record: ExperimentRecord, quiet: bool) -> list[Dataset]:
         stored = record.datasets.get(dataset.name)
         checksum = "" if stored is None else stored.checksum
         if checksum != dataset.checksum:
-            raise InputError(
+            raise OtherDataError(
                 f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
                 f"then {checksum[:12] or 'none'}); restore that file, or start a new experiment."
             )
