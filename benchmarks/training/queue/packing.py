@@ -31,7 +31,7 @@ SLOWER_BESIDE_EACH = 0.25  # a job takes so much longer for every other at its s
 LOW_PRIORITY_FROM = 120.0  # seconds; NVIDIA's service then lets shorter jobs go first
 SECONDS_TO_STOP = 30.0  # a window, a checkpoint and what is stored
 SECONDS_BETWEEN_LINES = 60.0
-STOPPED = (INTERRUPTED, -signal.SIGTERM, -signal.SIGKILL)  # exit codes of jobs that were told to end
+KILLED = (-signal.SIGTERM, -signal.SIGKILL)  # exit codes of jobs that had to end before they had begun, or at once
 TOLD_OF_FAILURE = 15  # lines of a log
 
 
@@ -83,6 +83,7 @@ class Packing:
         self._running: list[Running] = []
         self._paces: list[float] = []  # seconds a job took, over what it would take alone
         self._began = self._told = time.monotonic()
+        self._is_stopping = False
         self.finished: list[str] = []
         self.failed: list[str] = []
 
@@ -202,7 +203,8 @@ class Packing:
 
     def _end(self, running: Running) -> None:
         job, code = running.planned.job, running.process.returncode
-        outcome = "finished" if code == 0 else "interrupted" if code in STOPPED else "failed"
+        stopped = code == INTERRUPTED or (self._is_stopping and code in KILLED)
+        outcome = "finished" if code == 0 else "interrupted" if stopped else "failed"
         self._running.remove(running)
         folder = self._conditions.jobs / job.name
         updates = reached(self._conditions, job)
@@ -225,6 +227,7 @@ class Packing:
 
     def _stop_all(self) -> None:
         """Ask all for an orderly end, and kill what takes too long."""
+        self._is_stopping = True
         for running in self._running:
             running.process.terminate()
         limit = time.monotonic() + SECONDS_TO_STOP - 5

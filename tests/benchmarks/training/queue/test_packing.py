@@ -29,7 +29,7 @@ def next_jobs(room: Room, *seconds: float) -> list[tuple[int, int] | None]:
     conditions = Conditions(Path("sources"), Path("work"), Path("results"))
     packed = Packing(plan(*seconds), conditions, room, Console(quiet=True))
     found = [packed._next() for _ in range(len(seconds) + 1)]
-    return [each and (each.job.line.updates, len(each.job.datasets)) for each in found]
+    return [None if each is None else (each.job.line.updates, len(each.job.datasets)) for each in found]
 
 
 def test_what_ends_in_time_goes_first_then_parts_of_jobs_then_what_is_interrupted() -> None:
