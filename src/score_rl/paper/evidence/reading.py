@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from score_rl.paper.evidence.records import Choice, Ending, Evidence, Result, read_experiments
+from score_rl.paper.evidence.six_sets import FOLDER, read_six_sets
 from score_rl.paper.evidence.wanted import WANTED, read_wanted
 from score_rl.paper.experiments.choice import USUAL, Setting, best, ending, setting_means, setting_of
 from score_rl.paper.experiments.execution import once
@@ -20,13 +21,14 @@ from score_rl.report.stored_results import CURVES, SUMMARY
 
 FRESH = 100  # episodes in which last policies are judged again
 RESULTS = Path("benchmarks", "results")  # in a checkout
+UNFINISHED = "unfinished"  # what interrupted jobs of the queue have reached: no result
 
 
 def read(checkout: Path) -> Evidence:
     """What is stored in a checkout."""
     folder = checkout / RESULTS
     speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
-    runs = gather([folder])
+    runs = [run for run in gather([folder]) if UNFINISHED not in run.folder.parts]
     results, choosing = ([run for run in runs if run.chooses_settings is only] for only in (False, True))
     found = collect(results, read_experiments(folder / "experiments"), speeds)
     alone = [run for run in results if folder / "experiments" not in run.folder.parents]
@@ -34,7 +36,7 @@ def read(checkout: Path) -> Evidence:
     endings = endings_of([*alone, *choosing])
     return replace(
         found, choices=choices, variants=read_variants(alone), endings=endings,
-        wanted=read_wanted(checkout / WANTED), checkout=checkout,
+        wanted=read_wanted(checkout / WANTED), six=read_six_sets(folder / FOLDER, results), checkout=checkout,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from score_rl.paper.evidence.six_sets import SixSets
 from score_rl.paper.experiments.protocols import Protocol
 from score_rl.report.published import PAPER_STEPS, paper_datasets
 
@@ -82,6 +83,7 @@ class Evidence:
     variants: Sequence[Result] = ()  # with settings that are not the authors', and in no experiment
     endings: Sequence[Ending] = ()  # of every training of SCORE in the paper's length
     wanted: Sequence[WantedResult] = ()  # what the comparison is to hold
+    six: SixSets = field(default_factory=SixSets)  # fourteen methods on the data sets that need no stand-in
     checkout: Path = Path()  # where the documents and the figures lie
 
     def in_full(self, algorithm: str) -> dict[str, Result]:
