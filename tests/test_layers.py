@@ -24,6 +24,7 @@ MAY_USE = {
     "engine": {"errors", "nets", "data", "algorithms"},
     "store": {"errors", "notebook", "versions", "disk", "nets", "data", "algorithms", "engine"},
     "rollout": {"errors", "nets", "data", "envs", "algorithms", "engine", "store"},
+    "deploy": {"errors", "disk", "data", "algorithms"},
     "run": {
         "errors",
         "notebook",
@@ -36,10 +37,11 @@ MAY_USE = {
         "engine",
         "store",
         "rollout",
+        "deploy",
     },
     "report": {"errors", "disk", "envs", "algorithms", "store"},
     "paper": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout", "run", "report"},
-    "cli": {"errors", "versions", "data", "envs", "algorithms", "store", "rollout", "run", "report", "paper"},
+    "cli": {"errors", "versions", "data", "envs", "algorithms", "store", "rollout", "deploy", "run", "report", "paper"},
     "__init__": {"errors", "versions", "data", "run"},
 }
 

@@ -153,7 +153,7 @@ def act(
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
     """The best of many candidates. Without a key every state gets the same latents, so that π is a function of s."""
-    noise = acting_noise(key, config.acting_samples, len(observations), policy.vae.latent, observations.dtype)
+    noise = acting_noise(key, config.acting_samples, observations.shape[0], policy.vae.latent, observations.dtype)
     actions = candidates(policy.vae, policy.actor, observations, noise, config.perturbation)
     return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])
 

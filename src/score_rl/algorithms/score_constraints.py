@@ -176,7 +176,7 @@ def act_by_best_candidate(
     replaced: Replaced, config: Settings, policy: Policy, observations: Array, key: PRNGKeyArray | None = None
 ) -> Float[Array, "batch action"]:
     """Without a key every state gets the same noise."""
-    noise = acting_noise(key, config.acting_samples, len(observations), policy.vae.latent, observations.dtype)
+    noise = acting_noise(key, config.acting_samples, observations.shape[0], policy.vae.latent, observations.dtype)
     actions = candidates(policy.vae, policy.actor, observations, noise, config.perturbation)
     return best_of(actions, values_of_many(policy.critics, observations, actions).min(axis=0))
 

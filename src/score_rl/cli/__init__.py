@@ -13,6 +13,7 @@ from score_rl.cli.algorithms import algorithms_command
 from score_rl.cli.data import data_command
 from score_rl.cli.evaluate import evaluate_command
 from score_rl.cli.experiment import experiment_command
+from score_rl.cli.export import export_command
 from score_rl.cli.report import report_command
 from score_rl.cli.theory import theory_command
 from score_rl.cli.train import train_command
@@ -24,6 +25,7 @@ NOBODY_READS = 141  # what they use where a reader, as in `score train --help | 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (train_command, "train policies from recorded data and judge them"),
     "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
+    "export": (export_command, "write a trained policy as one file that acts anywhere"),
     "report": (report_command, "make a page of stored runs: tables, curves, statistics, provenance"),
     "data": (data_command, "list, show, build, check and re-collect data sets"),
     "algorithms": (algorithms_command, "list the algorithms and their settings"),

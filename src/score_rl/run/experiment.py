@@ -4,25 +4,26 @@ import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from score_rl.algorithms.algorithm import Algorithm, Shapes
-from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
-from score_rl.data.columns import BOUND_TOLERANCE
 from score_rl.data.treatment import Treatment
+from score_rl.deploy.exporting import export_policy, format_of
+from score_rl.deploy.limits import Limits
 from score_rl.engine.runs import run_identity
 from score_rl.errors import InputError, unknown_name
 from score_rl.notebook import html_table
-from score_rl.rollout.acting import acting, host_device
 from score_rl.rollout.episodes import Judgement
 from score_rl.rollout.judging import judge_policies
 from score_rl.rollout.policies import PolicyToPlay, fresh_seed
+from score_rl.run.asking import AskedRun, CheckedActions
+from score_rl.run.deployment import limits_of, origin_of, refuse_diverged, trained_policy
 from score_rl.store.checkpoints import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsTable
@@ -84,23 +85,18 @@ class TrainedRun:
         return self._loaded[2]
 
     @cached_property
-    def _act(self) -> Any:
-        self._warn()
-        config, policy, treatment = jax.device_put(
-            (self.config, self.algorithm.policy(self.state), self.treatment), host_device()
-        )
-        act = jax.jit(acting(self.algorithm))
-        return lambda observations: act(config, treatment, policy, observations)
+    def _asked(self) -> AskedRun:
+        return AskedRun(self.algorithm, self.config, self.state, self.treatment)
 
     @cached_property
-    def _uncertainty(self) -> Any:
-        measure = self.algorithm.uncertainty
-        if measure is None:
-            able = [name for name in algorithm_names() if get_algorithm(name).uncertainty is not None]
-            raise InputError(f"{self.algorithm.title} estimates no uncertainty; these do: {', '.join(able)}.")
-        config, state, treatment = jax.device_put((self.config, self.state, self.treatment), host_device())
-        compiled = jax.jit(lambda c, s, t, o, a: measure(c, s, t.observe(o), t.action_in(a)))
-        return lambda observations, actions: compiled(config, state, treatment, observations, actions)
+    def _trusted(self) -> AskedRun:
+        """What is asked for actions; the first time with what training found wrong."""
+        self._warn()
+        return self._asked
+
+    @cached_property
+    def _limits(self) -> Limits:
+        return limits_of(self._asked, self.experiment.record, self.record)
 
     def _warn(self) -> None:
         """That training itself has found something wrong with this policy."""
@@ -110,14 +106,20 @@ class TrainedRun:
         elif status.warning is not None:
             warnings.warn(f"{self.id}: {status.warning}", stacklevel=5)
 
-    def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
+    @overload
+    def policy(self, observation: np.ndarray, *, check: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def policy(self, observation: np.ndarray, *, check: Literal[True]) -> CheckedActions: ...
+
+    def policy(self, observation: Any, *, check: bool = False) -> np.ndarray | CheckedActions:
         """The learned action for one observation or a batch of them, columns and units as in the data.
 
-        NaN and infinite observations are refused: a policy would answer them with anything.
+        NaN and infinite observations are refused: a policy would answer them with anything. With `check` the answer
+        also says which observations lie far outside the data and which actions are not known, by the rule that
+        exported files have. For that the data are read once more.
         """
-        batch, single = _as_batch("observation", observation, self.record.observation_dim)
-        actions = np.asarray(self._act(batch))
-        return actions[0] if single else actions
+        return self._trusted.checked(observation, self._limits) if check else self._trusted.actions(observation)
 
     def uncertainty(
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
@@ -126,25 +128,21 @@ class TrainedRun:
 
         It has no scale of its own: compare it with what recorded pairs have.
         """
-        observations, single = _as_batch("observation", observation, self.record.observation_dim)
-        actions, _ = _as_batch("action", action, self.record.action_dim)
-        if len(observations) != len(actions):
-            raise InputError(f"{len(observations)} observations and {len(actions)} actions: give as many of each.")
-        self._refuse_impossible(actions)
-        values = np.asarray(self._uncertainty(observations, actions))
-        return values[0] if single else values
+        return self._asked.uncertainty(observation, action)
 
-    def _refuse_impossible(self, actions: np.ndarray) -> None:
-        outside = np.abs(np.asarray(self.treatment.action_in(jnp.asarray(actions)))) > 1 + BOUND_TOLERANCE
-        if outside.any():
-            row, place = np.argwhere(outside)[0]
-            centre, half = (
-                np.asarray(x)[place] for x in (self.treatment.action_centre, self.treatment.action_halfwidth)
-            )
-            raise InputError(
-                f"action {place} is {actions[row, place]:g}, but lies between {centre - half:g} and {centre + half:g}: "
-                "nothing is known of an action that cannot be taken."
-            )
+    def export(self, path: Path | str, *, format: str | None = None, flags: bool = True) -> Path:
+        """Write the policy as one file that acts without JAX and without this package: docs/deploy.md.
+
+        `format` is onnx, numpy or stablehlo; the ending of the name says it too (.onnx, .npz, .stablehlo). With
+        `flags` the data are read once more, and the file flags observations far outside them and unknown actions.
+        """
+        path, record, status = Path(path), self.experiment.record, self.status
+        refuse_diverged(self.id, status)
+        kind = format_of(path, format)  # refused before the data are read
+        origin = origin_of(record, self.record, status, self.step)
+        limits = self._limits if flags else None
+        export_policy(trained_policy(self._trusted, record, self.record, limits, origin), path, kind)
+        return path
 
     def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
         """Act in the environment of its data and return what happened."""
@@ -174,22 +172,6 @@ class TrainedRun:
             episodes=episodes,
             seed=fresh_seed(seed),
         )
-
-
-def _as_batch(what: str, values: Any, width: int) -> tuple[np.ndarray, bool]:
-    array = np.asarray(values, dtype=np.float32)
-    single = array.ndim == 1
-    batch = array[None] if single else array
-    if batch.ndim != 2 or batch.shape[1] != width:
-        raise InputError(f"{what} has shape {array.shape}; expected ({width},) or (batch, {width}).")
-    broken = ~np.isfinite(batch)
-    if broken.any():
-        row, place = np.argwhere(broken)[0]
-        where = f"{what} {place}" if single else f"{what} {place} in row {row}"
-        raise InputError(
-            f"{where} is {batch[row, place]}; give a finite number, such as the last one that was measured."
-        )
-    return batch, single
 
 
 class Experiment(Sequence[TrainedRun]):
@@ -266,8 +248,14 @@ class Experiment(Sequence[TrainedRun]):
             raise InputError(f"{self.path} holds {len(self)} runs; pick one, such as experiment[{self.runs[0].id!r}].")
         return self.runs[0]
 
-    def policy(self, observation: Float[np.ndarray, "*batch observation"]) -> Float[np.ndarray, "*batch action"]:
-        return self.run.policy(observation)
+    @overload
+    def policy(self, observation: np.ndarray, *, check: Literal[False] = ...) -> np.ndarray: ...
+
+    @overload
+    def policy(self, observation: np.ndarray, *, check: Literal[True]) -> CheckedActions: ...
+
+    def policy(self, observation: Any, *, check: bool = False) -> np.ndarray | CheckedActions:
+        return self.run.policy(observation, check=check)  # type: ignore[call-overload]
 
     def uncertainty(
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]

@@ -94,14 +94,30 @@ def load_same_datasets(record: ExperimentRecord, quiet: bool) -> list[Dataset]:
     found = tuple(locate_source(name, record.began_in) for name in record.request.datasets)
     datasets = load_datasets(dataclasses.replace(record.request, datasets=found), quiet)
     for dataset in datasets:
-        stored = record.datasets.get(dataset.name)
-        checksum = "" if stored is None else stored.checksum
-        if checksum != dataset.checksum:
-            raise OtherDataError(
-                f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
-                f"then {checksum[:12] or 'none'}); restore that file, or start a new experiment."
-            )
+        _refuse_others(record, dataset)
     return datasets
+
+
+def load_same_dataset(record: ExperimentRecord, name: str, quiet: bool) -> Dataset:
+    """One data set of an experiment by its name, the others left alone where names tell which it is."""
+    sources = sorted(record.request.datasets, key=lambda source: name not in (source, Path(source).stem))
+    for source in sources:
+        found = (locate_source(source, record.began_in),)
+        (dataset,) = load_datasets(dataclasses.replace(record.request, datasets=found), quiet)
+        if dataset.name == name:
+            _refuse_others(record, dataset)
+            return dataset
+    raise InputError(f"none of the sources of the experiment ({', '.join(sources)}) is called {name} any more.")
+
+
+def _refuse_others(record: ExperimentRecord, dataset: Dataset) -> None:
+    stored = record.datasets.get(dataset.name)
+    checksum = "" if stored is None else stored.checksum
+    if checksum != dataset.checksum:
+        raise OtherDataError(
+            f"{dataset.name} is not the data this experiment was started with (checksum {dataset.checksum[:12]}, "
+            f"then {checksum[:12] or 'none'}); restore that file, or start a new experiment."
+        )
 
 
 def dataset_record(dataset: Dataset) -> DatasetRecord:
