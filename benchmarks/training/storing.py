@@ -56,7 +56,9 @@ def with_fresh_scores(runs: Sequence[RunResult], episodes: int, scores: Mapping[
     ]
 
 
-def store_what_was_reached(experiment: score_rl.Experiment, folder: Path) -> list[RunResult]:
+def store_what_was_reached(
+    experiment: score_rl.Experiment, folder: Path, *, about: Mapping[str, Any] | None = None
+) -> list[RunResult]:
     """Store an interrupted experiment as the shorter one it is: all runs up to where each of them was judged."""
     runs = read_experiment(experiment.folder.path)
     judged = [run.curves[SCORE].steps[-1] if SCORE in run.curves else 0 for run in runs if run.status != "diverged"]
@@ -64,6 +66,7 @@ def store_what_was_reached(experiment: score_rl.Experiment, folder: Path) -> lis
     if not reached:
         return []
     shorter = [cut(run, reached) for run in runs]
+    shorter = [dataclasses.replace(run, request={**run.request, **(about or {})}) for run in shorter]
     _write(experiment, shorter, folder)
     return shorter
 

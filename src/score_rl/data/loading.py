@@ -25,7 +25,8 @@ def make_from_recording(
 ) -> Dataset:
     """Complete a recording and check it; `environment` and `action_bounds` override what its source says."""
     columns, notes = flat_columns(recording.columns)
-    _refuse_module(name, recording.environment if environment is None else None)
+    if environment is None and not recording.names_module:
+        _refuse_module(name, recording.environment)
     judged_in = environment or recording.environment or infer_environment(recording.label, columns)
     judged_in = None if judged_in == "none" else judged_in
     stated = recording.action_bounds if environment is None else None

@@ -191,6 +191,7 @@ def _read(name: str, request: Request) -> Recording:
         origin={**origin, "recorded": "here" if recipe else "published", **({"recipe": recipe} if recipe else {})},
         label=name,
         environment=asked.gymnasium_id,
+        names_module=True,
         action_bounds=(-1.0, 1.0),
     )
 

@@ -34,6 +34,7 @@ class Recording:
     origin: Mapping[str, Any]  # JSON-able; stored beside every result
     label: str  # a task's name in it tells the environment, if nothing else does
     environment: str | None = None  # "none": it is known that there is none
+    names_module: bool = False  # whether the reader itself says which module knows the environment; no file may
     action_bounds: Bounds | None = None
     labels: Labels = NO_LABELS
 
