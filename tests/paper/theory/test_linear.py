@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from score_rl.errors import InputError
-from score_rl.paper.theory import precision
+from score_rl.paper.theory import linear, precision
 from score_rl.paper.theory.data import draw_counts, draw_samples, transition_counts
 from score_rl.paper.theory.examples import behaviour_policy
 from score_rl.paper.theory.linear import (
@@ -13,7 +13,7 @@ from score_rl.paper.theory.linear import (
     ridge_value_iteration,
     ridge_width,
 )
-from score_rl.paper.theory.mdp import bellman_optimality, optimal
+from score_rl.paper.theory.mdp import bellman_optimality, optimal, visitation
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +59,28 @@ def test_the_event_and_what_follows(problem: LinearMDP, monkeypatch: pytest.Monk
     monkeypatch.setattr(precision, "FEW_SETS", 0)
     together = judge_linear_data_sets(problem, counts[:3], 0.1)
     np.testing.assert_allclose(together.ratio, judged.ratio[:3], atol=1e-10)
+
+
+def test_what_is_judged_of_a_data_set_with_a_width_that_is_too_small(
+    problem: LinearMDP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the derived width the event always holds; with a small one each number is checked by its definition."""
+    multiple, mdp = 0.2, problem.mdp
+    monkeypatch.setattr(linear, "ridge_width", lambda *_: multiple)
+    counts = draw_counts(mdp, behaviour_policy(mdp, 0.0), [200, 2000], 10, 0)
+    judged = judge_linear_data_sets(problem, counts, 0.1)
+    assert set(judged.event) == {False, True}
+    assert ((judged.ratio > 1.0) & (judged.ratio < 10.0) & ~judged.event).any()
+    along_star = visitation(mdp, optimal(mdp)[1], mdp.d0)
+    for i, data in enumerate(counts):
+        fit = ridge_value_iteration(problem, data, multiple)
+        truth = bellman_optimality(mdp, fit.q)
+        error = np.abs(truth - fit.estimate)
+        assert judged.event[i] == (error <= fit.width).all()
+        assert judged.ratio[i] == pytest.approx((error / fit.width).max())
+        assert judged.bound[i] == pytest.approx(2 * (along_star * fit.width).sum())
+        assert judged.smallest_iota[i] == pytest.approx((truth - fit.q).min())
+        assert judged.largest_excess[i] == pytest.approx((truth - fit.q - 2 * fit.width).max())
 
 
 def test_the_width_is_the_docstrings() -> None:

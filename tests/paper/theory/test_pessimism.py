@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from score_rl.errors import InputError
 from score_rl.paper.theory import precision
 from score_rl.paper.theory.data import (
+    EmpiricalModel,
     Samples,
     check_counts,
     data_distribution,
@@ -22,6 +23,7 @@ from score_rl.paper.theory.pessimism import (
     judge_data_sets,
     pessimistic_operator,
     pessimistic_value_iteration,
+    suboptimality_bound,
 )
 from score_rl.paper.theory.uncertainty import leave_one_out
 from tests.paper.theory.instances import mdps, seeds
@@ -74,6 +76,56 @@ def test_what_follows_from_the_event(mdp: FiniteMDP, size: int, scale: float, se
         assert judged.smallest_iota >= -1e-9
         assert judged.largest_excess <= 1e-9
         assert judged.pessimistic.suboptimality <= judged.bound + 1e-9
+
+
+def two_roads() -> FiniteMDP:
+    """State 0 chooses between an absorbing state that pays 1 and one that pays nothing; γ = 1/2."""
+    P = np.zeros((3, 2, 3))
+    P[0, 0, 1] = P[0, 1, 2] = 1.0
+    P[1, :, 1] = P[2, :, 2] = 1.0
+    R = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    return FiniteMDP(P, R, 0.5, np.array([1.0, 0.0, 0.0]))
+
+
+def test_the_bound_by_hand() -> None:
+    """π* visits state 0 once and state 1 with total weight γ/(1-γ) = 1: 2(U(0, 0) + U(1, 0))."""
+    mdp = two_roads()
+    width = np.array([[0.25, 9.0], [0.5, 9.0], [9.0, 9.0]])
+    assert suboptimality_bound(mdp, width, optimal(mdp)[1]) == pytest.approx(1.5)
+
+
+def test_what_is_judged_of_a_data_set_by_hand() -> None:
+    """The data know everything but the bad road, which is never taken: each number of `Judged` from its definition."""
+    mdp = two_roads()
+    counts = 400.0 * mdp.P
+    counts[0, 1] = 0.0
+    judged = judge_data_set(mdp, counts, 0.1)
+    estimate = empirical_model(counts, mdp.R, mdp.gamma)
+    width = leave_one_out(estimate.visits, mdp.gamma, 0.1)
+    q, _ = pessimistic_value_iteration(estimate, width)
+    iota = mdp.R + 0.5 * mdp.P @ q.max(-1) - q
+    np.testing.assert_allclose(judged.smallest_iota, iota.min(), atol=1e-12)
+    np.testing.assert_allclose(judged.largest_excess, (iota - 2 * width).max(), atol=1e-12)
+    assert q[0, 1] == 0.0  # the unknown road is clipped, so that ι there is BQ̂ = γ V̂(2) and not U
+    assert iota[0, 0] == pytest.approx(width[0, 0])  # where P̂ = P and nothing is clipped, ι = U: (i) is -Σ γ^t U
+    assert judged.pessimistic.false_correlation == pytest.approx(-(width[0, 0] + width[1, 0]))
+    assert judged.pessimistic.intrinsic_uncertainty == pytest.approx(width[0, 0] + width[1, 0])
+    assert judged.pessimistic.suboptimality == pytest.approx(0.0, abs=1e-12)
+    assert judged.bound == pytest.approx(2 * (width[0, 0] + width[1, 0]))
+    assert judged.ratio == pytest.approx(0.0, abs=1e-12)
+
+
+def test_iota_reaches_twice_the_width() -> None:
+    """Where the sample mean is too low by exactly U, ι = BQ̂ - B̂Q̂ + U = 2U: the second half of the bound is sharp."""
+    mdp = two_roads()
+    P = mdp.P.copy()
+    P[0, 0] = [0.0, 0.75, 0.25]  # a quarter too few arrivals at the good state
+    estimate = EmpiricalModel(P, mdp.R, 0.5, np.ones((3, 2)))
+    width = np.full((3, 2), 1e-9)
+    width[0, 0] = 0.25 * 0.5 * 2.0
+    q, _ = pessimistic_value_iteration(estimate, width)
+    iota = bellman_optimality(mdp, q) - pessimistic_operator(estimate, q, width)
+    assert iota[0, 0] == pytest.approx(2 * width[0, 0], rel=1e-6)
 
 
 def test_jax_over_many_data_sets_agrees_with_numpy_on_each(monkeypatch: pytest.MonkeyPatch) -> None:

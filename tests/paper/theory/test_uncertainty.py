@@ -39,6 +39,31 @@ def test_the_widths_are_those_of_the_docstring() -> None:
     np.testing.assert_allclose(uniform(visits, gamma, xi), corners)
 
 
+def test_values_that_span_more_need_wider_bounds() -> None:
+    visits = np.full((4, 2), 1e6)
+    np.testing.assert_allclose(uniform(visits, 0.5, 0.1, 6.0), 3.0 * uniform(visits, 0.5, 0.1), rtol=1e-12)
+    np.testing.assert_allclose(uniform(0.0 * visits, 0.5, 0.1, 6.0), 6.0)
+
+
+def test_the_event_is_exactly_that() -> None:
+    width = np.array([[1.0, 2.0], [0.5, 3.0]])
+    assert event_holds(width, width)
+    assert event_holds(-width, width)
+    assert event_holds(np.zeros((2, 2)), width)
+    for place in np.ndindex(2, 2):
+        error = width.copy()
+        error[place] *= 1.0 + 1e-6
+        assert not event_holds(error, width)
+        assert not event_holds(-error, width)
+
+
+def test_the_epistemic_error_by_hand() -> None:
+    """One state, reward 1/2 known, γ = 1/2, Q = 3: BQ = 2 and, the action being unseen, B̂Q = 0."""
+    mdp = FiniteMDP(np.ones((1, 1, 1)), np.array([[0.5]]), 0.5, np.ones(1))
+    unseen = empirical_model(np.zeros((1, 1, 1)), mdp.R, mdp.gamma)
+    assert epistemic_error(mdp, unseen, np.array([[3.0]])) == 2.0
+
+
 @pytest.mark.parametrize("name", QUANTIFIERS)
 def test_widths_shrink_with_data_and_never_exceed_the_range(name: str) -> None:
     visits = np.array([[0.0, 1.0, 10.0, 1e4, 1e8]])

@@ -12,6 +12,8 @@ that can be computed is computed here, on finite and linear MDPs, exactly where 
     regularised      regularised MDPs and their optimal policies
     opo              OPO, Theo-SCORE and the policy improvement lemma
     rate             the theorem's schedules, its ζ and the bound
+    theo_score       Theo-SCORE over K: three forms of it, and how fast the maximised one is
+    lower_bound      what no algorithm can do better, on the smallest class of problems that shows it
     equivalence      Lemma "Equivalence between Theo-SCORE and OPO" under the linear parameterisation
     bridge           a critic ensemble against the exact epistemic error on a continuous task
     corrections      where the paper's statements and their proofs disagree, each decided by a number

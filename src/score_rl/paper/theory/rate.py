@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,6 +144,23 @@ class Gaps(NamedTuple):
         return np.isnan(self.average)
 
 
+@lru_cache(maxsize=4)
+def _program(mdp: FiniteMDP, behaviour: bytes) -> Any:
+    """OPO for many rows of total weights at once: compiled once for a problem, whatever its data and α are."""
+    import jax
+
+    pi_0 = np.frombuffer(behaviour).reshape(mdp.R.shape)
+
+    def run(total: Any, lambdas: Any, widths: Any, estimate: EmpiricalModel | None) -> Any:
+        def step(energy: Any, x: Any) -> Any:
+            new, iterate = opo_iteration(mdp, pi_0, energy, x[0], x[2], estimate, x[1])
+            return new, (iterate.value, iterate.plain)
+
+        return jax.lax.scan(step, jax.numpy.log(pi_0), (lambdas, widths, total))[1]
+
+    return jax.jit(jax.vmap(run, in_axes=(0, None, None, None)))
+
+
 def gaps_against_iterations(
     mdp: FiniteMDP,
     pi_0: np.ndarray,
@@ -162,21 +180,10 @@ def gaps_against_iterations(
     totals = np.asarray(etas, dtype=np.float64)
     totals = np.repeat(totals[:, None], steps, axis=1) if totals.ndim == 1 else totals
     pi_0 = check_opo(mdp, pi_0, alpha, steps, float(totals.min()))
-    lambdas = alpha ** np.arange(steps)
+    widths = np.zeros((steps, 1, 1)) if widths is None else widths
     with double_precision():
-        import jax
-        import jax.numpy as jnp
-
-        inputs = jnp.asarray(lambdas), jnp.zeros((steps, 1, 1)) if widths is None else jnp.asarray(widths)
-
-        def run(total: Any) -> Any:
-            def step(energy: Any, x: Any) -> Any:
-                new, iterate = opo_iteration(mdp, pi_0, energy, x[0], x[2], estimate, x[1])
-                return new, (iterate.value, iterate.plain)
-
-            return jax.lax.scan(step, jnp.log(pi_0), (*inputs, total))[1]
-
-        values, plains = to_numpy(jax.jit(jax.vmap(run))(jnp.asarray(totals)))
+        program = _program(mdp, pi_0.tobytes())
+        values, plains = to_numpy(program(totals, alpha ** np.arange(steps), widths, estimate))
     best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
     gaps = regularised_optima(mdp, pi_0, alpha, steps)[None] - values
     found = Gaps(

@@ -73,6 +73,16 @@ STUDIES: dict[str, Study] = {
             "Theorem main",
         ),
         _study(
+            "theo-score",
+            "Theo-SCORE over K beside OPO, with the theorem's λ_k and η_k",
+            "section 3.3, Theo-SCORE; Theorem main",
+        ),
+        _study(
+            "irremovable",
+            "What no algorithm can remove: term (ii) on one problem, and the worst case of a class of problems",
+            "section 2.2: term (ii) is impossible to eliminate; section 3.3: ε_Pess is irremovable",
+        ),
+        _study(
             "bridge",
             "A critic ensemble's standard deviation against the exact epistemic error, with and without cloning",
             "section 3.2: the regulariser makes uncertainty meaningful",

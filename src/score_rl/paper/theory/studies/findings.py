@@ -8,6 +8,11 @@ from pathlib import Path
 from typing import Any
 
 
+def judged(holds: bool, words: str = "") -> str:
+    """How a verdict says whether a statement holds. The tests look for what it says of one that does not."""
+    return f"holds{words}" if holds else f"FAILS{words}"
+
+
 @dataclass(frozen=True)
 class Findings:
     """What a study's own function returns: the table, the verdicts, the numbers and the figures to save."""
