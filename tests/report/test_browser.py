@@ -145,7 +145,7 @@ def test_broken_runs_are_listed(opened: Any) -> None:
 def test_markup_in_names_is_shown_and_does_nothing(opened: Any) -> None:
     page = opened(375, "light")
     assert NASTY in page.inner_text("#summary-table")
-    assert page.evaluate("document.querySelectorAll('script, img, b').length") == 0
+    assert page.evaluate("document.querySelectorAll('script:not([type]), img, b').length") == 1, "the page's own script"
     assert "<b>logs & 'more'" in page.inner_text("#runs")
 
 
@@ -165,7 +165,8 @@ def test_it_fits_and_can_be_read(opened: Any, kept: Path, report: Path, width: i
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     outside = page.evaluate(
         """width => [...document.querySelectorAll('body *')].filter(part => !part.closest('.wide > *')
-        && !part.closest('svg') && part.getBoundingClientRect().right > width + 0.5)
+        && !part.closest('svg') && !part.closest('details:not([open])')
+        && part.getBoundingClientRect().right > width + 0.5)
         .map(part => part.outerHTML.slice(0, 80))""",
         width,
     )
@@ -175,6 +176,7 @@ def test_it_fits_and_can_be_read(opened: Any, kept: Path, report: Path, width: i
     colours = page.evaluate(
         """() => { const of = (part, name) => getComputedStyle(document.querySelector(part))[name];
         return [of('body', 'backgroundColor'), of('body', 'color'), of('figure svg text', 'fill'),
+        of('.legend button', 'color'),
         of('figcaption', 'color')]; }"""
     )
     ground, *inks = [page.evaluate(luminance, colour) for colour in colours]
@@ -182,13 +184,46 @@ def test_it_fits_and_can_be_read(opened: Any, kept: Path, report: Path, width: i
     for ink in inks:
         assert (max(ink, ground) + 0.05) / (min(ink, ground) + 0.05) > 4.5, colours
     sizes = page.evaluate(
-        """() => [...document.querySelectorAll('figure svg')].flatMap(svg => { const scale = svg.getScreenCTM().a;
+        """() => [...document.querySelectorAll('figure > div svg')].filter(svg => svg.getScreenCTM()).flatMap(svg => {
+        const scale = svg.getScreenCTM().a;
         return [...svg.querySelectorAll('text')].map(text => parseFloat(getComputedStyle(text).fontSize) * scale); })"""
     )
     assert len(sizes) > 50
     assert min(sizes) > 7.4
     if os.environ.get("SCORE_RL_SCREENSHOTS"):
         page.screenshot(path=f"{os.environ['SCORE_RL_SCREENSHOTS']}/{which}-{width}-{scheme}.png", full_page=True)
+
+
+def test_curves_answer_the_pointer(opened: Any) -> None:
+    page = opened(1280, "light")
+    figure = page.locator("figure.curves").first
+    assert figure.locator(".still").count() == 0, "the script replaces the still figure"
+    assert page.locator(".figures").first.bounding_box()["width"] > 1000, "figures use the width"
+    box = figure.locator(".canvas svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 40)
+    assert "60 updates" in figure.locator(".tip").inner_text(), "the last update"
+    assert "SCORE: " in figure.locator(".tip").inner_text()
+    button = figure.locator(".legend button", has_text="SCORE")
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 60)
+    assert "SCORE: " not in figure.locator(".tip").inner_text()
+    page.mouse.move(box["x"] + 70, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    page.mouse.up()
+    whole = figure.locator(".legend .whole")
+    assert whole.is_visible(), "a drag zooms"
+    whole.click()
+    assert not whole.is_visible()
+
+
+def test_without_scripts_still_figures_are_shown(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((report / "page" / "index.html").as_uri())
+    assert page.locator("figure.curves .still svg").first.is_visible()
+    context.close()
 
 
 def test_every_link_leads_to_a_file_in_the_folder(opened: Any, report: Path) -> None:

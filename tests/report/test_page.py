@@ -1,16 +1,19 @@
 """The page as text: whole, escaped, honest about what is missing, and never written over something else."""
 
+import json
 import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from score_rl.errors import InputError
 from score_rl.report.grouping import distinct, gather
 from score_rl.report.page import write_report
+from score_rl.report.page_charts import MOST_POINTS, chart_script, script_checksum
 from score_rl.report.results import RETURN
 from tests.report.folders import write_experiment
 
@@ -43,6 +46,38 @@ def read(page: Path) -> tuple[Tags, str]:
     return found, re.sub(r"\s+", " ", " ".join(found.text))
 
 
+def running_scripts(page: Path) -> list[str]:
+    """The text of every script element that a browser would run."""
+    return re.findall(r"<script>(.*?)</script>", page.read_text(), flags=re.DOTALL | re.IGNORECASE)
+
+
+def curves_of(page: Path) -> list[dict[str, Any]]:
+    """What the page gives to its script: each element is whole, whatever names are in it."""
+    held = re.findall(r'<script type="application/json">(.*?)</script>', page.read_text(), flags=re.DOTALL)
+    assert page.read_text().count("<script") == len(held) + 1
+    return [json.loads(each) for each in held]
+
+
+def test_curves_are_those_that_were_stored(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "a", scores={0: [1.0, 2.0, 3.0], 1: [3.0, 4.0, 5.0], 2: [5.0, 6.0, 700.0]},
+                     states={2: "diverged"})  # fmt: skip
+    curves = {each["quantity"]: each for each in curves_of(write_report([tmp_path / "a"], tmp_path / "out"))}
+    (series,) = curves["normalised score (%)"]["series"]
+    assert series["mean"] == {"x": [10, 20, 30], "y": [2.0, 3.0, 4.0]}, "two seeds have no interval"
+    assert [run["y"] for run in series["runs"]] == [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]]
+    assert series["broken"] == [{"x": [10, 20, 30], "y": [5.0, 6.0, 700.0]}]
+    assert {"label": "behaviour policy", "value": 40.0} in curves["normalised score (%)"]["lines"]
+
+
+def test_a_long_curve_keeps_its_ends(tmp_path: Path) -> None:
+    values = list(np.arange(3000.0))
+    write_experiment(tmp_path / "a", scores=dict.fromkeys(range(3), values), steps=30000)
+    curves = curves_of(write_report([tmp_path / "a"], tmp_path / "out"))
+    mean = next(each for each in curves if "score" in each["quantity"])["series"][0]["mean"]
+    assert (mean["y"][0], mean["y"][-1], len(mean["y"])) == (0.0, 2999.0, MOST_POINTS)
+    assert len(mean["low"]) == len(mean["high"]) == MOST_POINTS
+
+
 def test_a_whole_report(tmp_path: Path) -> None:
     for number, algorithm in enumerate(("score", "td3-bc")):
         for dataset in ("hopper", "walker2d"):
@@ -72,11 +107,13 @@ def test_a_whole_report(tmp_path: Path) -> None:
     assert {"tables/scores.csv", "tables/scores.tex", "tables/aggregates.csv", "tables/aggregates.tex"} <= files
 
 
-def test_nothing_comes_from_elsewhere_and_nothing_runs(tmp_path: Path) -> None:
+def test_nothing_comes_from_elsewhere_and_only_the_pages_script_runs(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", scores={0: [1.0]})
     page = write_report([tmp_path / "a"], tmp_path / "out")
     found, _ = read(page)
-    assert not {"script", "iframe", "object", "embed", "img"} & set(found.tags)
+    assert not {"iframe", "object", "embed", "img"} & set(found.tags)
+    assert running_scripts(page) == [chart_script()]
+    assert f"script-src '{script_checksum(chart_script())}'" in page.read_text(), "no other script may run"
     names = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # namespaces, which nobody fetches
     assert set(re.findall(r"https?://[^\"'<\s]+", page.read_text())) <= names
     assert all(link.startswith(("#", "data:,", "figures/", "tables/", "raw/")) for link in found.links)
@@ -97,7 +134,9 @@ def test_names_with_markup_are_text(tmp_path: Path) -> None:
                      settings=({"beta": "<u>"}, {"beta": "&"}))  # fmt: skip
     page = write_report([tmp_path], tmp_path / "out")
     found, text = read(page)
-    assert not {"script", "img", "b", "i", "u"} & set(found.tags)
+    assert not {"img", "b", "i", "u"} & set(found.tags)
+    assert running_scripts(page) == [chart_script()]
+    assert any(NASTY in curves["title"] for curves in curves_of(page))
     assert NASTY in text
     assert "<i>no space</i>" in text
     assert "SCORE (beta=<u>)" in text
@@ -121,23 +160,25 @@ def test_what_is_not_finished_is_listed_and_in_no_mean(tmp_path: Path) -> None:
 
 def test_without_any_result_it_says_so(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", environment=None, dataset="logs", scores={0: [0.0, 0.0, 0.0]})
-    _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
+    found, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
     assert "No run was judged" in text
     assert "not judged" in text
-    assert "Nothing to aggregate." in text
+    assert not {"scores", "curves", "aggregates", "profiles"} & set(found.ids), "empty sections are absent"
+    assert "losses" not in found.ids
     assert not (tmp_path / "out" / "tables").exists(), "docs/report.md says so"
     write_experiment(tmp_path / "b", scores={0: []}, state="running", states={0: "waiting"})
-    _, text = read(write_report([tmp_path / "b"], tmp_path / "out"))
-    assert "No speed was stored" in text
+    found, _ = read(write_report([tmp_path / "b"], tmp_path / "out"))
+    assert not {"time", "uncertainty"} & set(found.ids)
+    assert {link for link in found.links if link.startswith("#")} == {"#summary", "#runs"}
 
 
 def test_returns_where_there_is_no_reference(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", environment="Pendulum-v1", dataset="swings", scores={0: [-900.0, -350.5]},
                      steps=20, metric=RETURN)  # fmt: skip
-    _, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
+    found, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
     assert "-350.5" in text
     assert "Last policies: return" in text
-    assert "Nothing to aggregate." in text
+    assert "aggregates" not in found.ids
 
 
 def test_unequal_training_is_pointed_out(tmp_path: Path) -> None:
@@ -218,7 +259,7 @@ def test_a_killed_run_is_listed_as_such_and_ends_no_mean(tmp_path: Path) -> None
 
 
 def test_many_methods_make_rows_and_few_make_columns(tmp_path: Path) -> None:
-    for place in range(9):
+    for place in range(11):
         write_experiment(tmp_path / "runs" / str(place), scores={0: [1.0 + place], 1: [2.0]}, steps=10,
                          settings=({"beta": 0.1 * (place + 1)},))  # fmt: skip
     page = write_report([tmp_path / "runs"], tmp_path / "out")

@@ -80,7 +80,7 @@ def learning_curves(
     labels = list(dict.fromkeys(series.label for panel in panels for series in panel.series))
     chosen = line_styles(names or labels)
     figure, axes = drawing.new_figure(rows, columns, width, HEIGHT)
-    unit = _step_unit(max((_last_step(series) for panel in panels for series in panel.series), default=0))
+    unit = step_unit(max((last_step(series) for panel in panels for series in panel.series), default=0))
     for axis, panel in zip(axes.ravel(), panels, strict=False):
         for series in panel.series:
             colour, dash = chosen[series.label]
@@ -149,11 +149,11 @@ def _draw_band(axis: Any, series: Series, colour: str, unit: float) -> None:
         axis.fill_between(mean.steps / unit, mean.low, mean.high, color=colour, alpha=0.2, linewidth=0)
 
 
-def _last_step(series: Series) -> int:
+def last_step(series: Series) -> int:
     return max((int(run.steps[-1]) for run in (*series.runs, *series.broken) if len(run.steps)), default=0)
 
 
-def _step_unit(last: int) -> tuple[float, str]:
+def step_unit(last: int) -> tuple[float, str]:
     if last >= 1_000_000:
         return 1e6, "million updates"
     return (1e3, "thousand updates") if last >= 5_000 else (1.0, "updates")

@@ -12,8 +12,8 @@ import numpy as np
 from score_rl.disk import write_file
 from score_rl.errors import not_installed
 
-# Okabe and Ito's colours, told apart with any colour vision; markers and dashes differ as well.
-BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY = (
+# Okabe and Ito's colours and two more, told apart with any colour vision; markers and dashes differ as well.
+BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY, BROWN, INDIGO = (
     "#000000",
     "#E69F00",
     "#56B4E9",
@@ -22,6 +22,8 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY = (
     "#D55E00",
     "#CC79A7",
     "#777777",
+    "#8C510A",
+    "#5E4FA2",
 )
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from score_rl.report import drawing
-from score_rl.report.drawing import BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from score_rl.report.drawing import BLUE, BROWN, GREEN, GREY, INDIGO, ORANGE, PURPLE, SKY, VERMILION
 
 INK, FAINT = "#1A1B1C", "#8C8D8E"  # in a web page: the colour of text, and of text beside it
-COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY)
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, INK, GREY, BROWN, INDIGO)
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (5, 1.5, 1.5, 1.5)))
 WIDTH, HEIGHT = 4.3, 3.0  # inches of a panel: legible at 340 pixels, and two beside each other at 700
 STYLE = {

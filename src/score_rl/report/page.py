@@ -1,4 +1,5 @@
-"""A page of results: one folder with an index.html that opens anywhere, without a network and without a script.
+"""A page of results: one folder with an index.html that opens anywhere, without a network. Its only script is inside
+it and draws the curves; without scripts still figures stand there.
 
 OUT/index.html     everything, the figures inside
 OUT/figures/       the same figures as SVG and PDF
@@ -16,7 +17,8 @@ from score_rl.disk import write_file
 from score_rl.errors import InputError, not_installed
 from score_rl.report.drawing import require_matplotlib
 from score_rl.report.grouping import distinct, gather, group, tell_apart
-from score_rl.report.page_curves import curve_figures
+from score_rl.report.page_charts import chart_script, script_checksum
+from score_rl.report.page_curves import VALUE, curve_figures, loss_curves
 from score_rl.report.page_files import PageFiles
 from score_rl.report.page_runs import STATES, experiments, folder_names, reason, speeds
 from score_rl.report.page_scores import aggregate_section, headline, table_sections
@@ -58,6 +60,8 @@ def check_out(out: Path) -> None:
 
 def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) -> str:
     """The page of these runs as HTML. Its figures, tables and raw files are written on the way."""
+    from markupsafe import Markup
+
     files, environment = PageFiles(out, say), template_environment()
     runs = tell_apart(distinct(found))  # each counts once, however many folders keep it
     names = folder_names([run.folder for run in found])
@@ -71,7 +75,12 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
     def curves(*metrics: str) -> list[Any]:
         return [figure for metric in metrics for figure in curve_figures(groups, metric, methods, files)]
 
+    headlines, script = [headline(mine) for mine in groups], chart_script()
     return environment.get_template("page.html").render(
+        script=Markup(script),
+        script_checksum=script_checksum(script),
+        in_paper=any(line["paper"] for line in headlines),
+        scored=any(mine.measured(SCORE) for mine in groups),
         mark=environment.from_string(MARK).render(),
         title=title_of(runs),
         counts=[(state, sum(run.status == state for run in runs)) for state in STATES],
@@ -80,14 +89,15 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         repeated=len(found) - len(runs),
         **aggregate_section(groups, methods, files),
         experiments=experiments(found, names, files),
-        groups=[headline(mine) for mine in groups],
+        groups=headlines,
         others=[(run, reason(run)) for run in runs if not run.finished],
         warned=[run for run in runs if run.warning],
         newest=as_time(max((run.updated for run in runs if run.updated), default=None)),
         tables=table_sections(groups, methods, files),
         unjudged=[mine for mine in groups if not mine.measured(SCORE) and not mine.measured(RETURN)],
         curves=curves(SCORE, RETURN),
-        uncertainty=curves(UNCERTAINTY, "train/q"),
+        uncertainty=curves(UNCERTAINTY, VALUE),
+        losses=loss_curves(groups, methods),
         without_uncertainty=[mine.method for mine in groups if not mine.measured(UNCERTAINTY)],
         speeds=speeds(runs, names),
     )

@@ -2,13 +2,18 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
-from score_rl.report.curve_figures import crowded, learning_curves, panel_of, uneven
+from score_rl.report.curve_figures import Panel, crowded, learning_curves, panel_of, uneven
+from score_rl.report.figure_style import line_styles
 from score_rl.report.grouping import by_dataset
+from score_rl.report.page_charts import chart_json
 from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.page_text import QUANTITIES
 from score_rl.report.published import printed
 from score_rl.report.results import RETURN, SCORE, UNCERTAINTY, Group
+
+VALUE = "train/q"
 
 
 def curve_figures(groups: Sequence[Group], metric: str, methods: Sequence[str], files: PageFiles) -> list[Drawn]:
@@ -27,8 +32,28 @@ def curve_figures(groups: Sequence[Group], metric: str, methods: Sequence[str], 
         if crowded(panel):
             notes.append("Too many lines to show their seeds and intervals; the table has intervals of the ends.")
         name = f"{metric.rpartition('/')[2]}-{dataset}"
-        drawn.append(files.draw(learning_curves([panel], 1, methods), name, dataset, notes))
+        still = files.draw(learning_curves([panel], 1, methods), name, dataset, notes)
+        drawn.append(dataclasses.replace(still, curves=_for_script(panel, methods)))
     return drawn
+
+
+def loss_curves(groups: Sequence[Group], methods: Sequence[str]) -> list[Drawn]:
+    """What else was measured while training, for the page's script alone: a figure for each data set and metric."""
+    drawn = []
+    for dataset, mine in by_dataset(groups).items():
+        names = sorted({name for each in mine for run in each.runs for name in run.curves if name.startswith("train/")})
+        for name in (name for name in names if name not in (UNCERTAINTY, VALUE)):
+            panel = panel_of(dataset, name.removeprefix("train/"), mine, name)
+            if panel is not None:
+                panel = dataclasses.replace(panel, logarithmic=uneven(panel))
+                drawn.append(Drawn(f"{panel.quantity}, {dataset}", None, (), (), _for_script(panel, methods)))
+    return drawn
+
+
+def _for_script(panel: Panel, methods: Sequence[str]) -> Any:
+    from markupsafe import Markup
+
+    return Markup(chart_json(panel, line_styles(methods)))  # chart_json escapes
 
 
 def _known_values(groups: Sequence[Group], metric: str) -> dict[str, float]:

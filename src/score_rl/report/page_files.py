@@ -23,6 +23,7 @@ class Drawn:
     svg: Any  # Markup: made by `inline_svg`, which escapes
     files: Sequence[tuple[str, str]]  # (what it is, relative address)
     notes: Sequence[str] = ()
+    curves: Any = None  # Markup: the same as JSON, for the page's script
 
 
 class PageFiles:

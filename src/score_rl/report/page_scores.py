@@ -11,7 +11,7 @@ from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.page_text import QUANTITIES, aggregates_as_text
 from score_rl.report.results import GOING, RETURN, SCORE, Group, RunResult
 from score_rl.report.score_figures import AGGREGATE_TITLES, aggregate_intervals, performance_profiles, score_bars
-from score_rl.report.statistics import REPETITIONS, Estimate, aggregates, comparable, profiles
+from score_rl.report.statistics import FEWEST_SEEDS, REPETITIONS, Estimate, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, mean_and_std, score_table, to_csv, to_latex
 
 
@@ -90,11 +90,11 @@ def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: Pa
             scores.setdefault(group.method, {})[group.dataset] = list(group.final(SCORE))
     matrices, shared, notes = comparable(scores)
     shown: dict[str, Any] = {"notes": notes, "shared": shared, "repetitions": REPETITIONS, "aggregates": None}
-    if not matrices:
+    if not matrices or len(shared) < 2:  # one data set is no suite
         return shown
-    alone = [method for method, matrix in matrices.items() if len(matrix) < 2]
-    if alone:
-        notes.append(f"One seed has no interval: {', '.join(alone)}.")
+    few = [method for method, matrix in matrices.items() if len(matrix) < FEWEST_SEEDS]
+    if few:
+        notes.append(f"Fewer than {FEWEST_SEEDS} seeds have no interval: {', '.join(few)}.")
     measured = aggregates(matrices)
     intervals = aggregate_intervals(measured, columns=2, width=2.6, names=methods)
     return shown | {

@@ -1,0 +1,87 @@
+"""The curves of a page as data for its script, which shows values under the pointer, zooms and switches.
+
+A still figure of the same curves stands beside the data: it is what a page shows without scripts.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from score_rl.report.curve_figures import Panel, Series, last_step, step_unit
+from score_rl.report.figure_style import FAINT, INK
+
+MOST_POINTS = 400  # of a curve in a page: more than its pixels
+
+
+def chart_script() -> str:
+    """The script that draws the curves."""
+    return resources.files("score_rl.report").joinpath("chart.js").read_text()
+
+
+def script_checksum(script: str) -> str:
+    """What a page's security policy allows: this script and no other."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def chart_json(panel: Panel, styles: Mapping[str, tuple[str, Any]]) -> str:
+    """A panel as JSON that can stand inside an element of a page."""
+    unit = step_unit(max((last_step(series) for series in panel.series), default=0))
+    data = {
+        "title": panel.title,
+        "quantity": panel.quantity,
+        "logarithmic": panel.logarithmic and is_positive(panel),
+        "unit": unit,
+        "lines": [{"label": label, "value": value} for label, value in panel.lines.items()],
+        "series": [_series(series, *styles[series.label]) for series in panel.series],
+    }
+    # Nothing in it can end the element or begin another.
+    return json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026").replace(">", "\\u003e")
+
+
+def is_positive(panel: Panel) -> bool:
+    """Whether all values can be shown on a logarithmic axis."""
+    return all((curve.values > 0).all() for series in panel.series for curve in (*series.runs, *series.broken))
+
+
+def _series(series: Series, colour: str, dash: Any) -> dict[str, Any]:
+    mean = None
+    if series.mean is not None:
+        chosen = _thinned(len(series.mean.steps))
+        chosen = chosen[np.isfinite(series.mean.mean[chosen])]
+        mean = _curve(series.mean.steps[chosen], series.mean.mean[chosen])
+        if len(chosen) and np.isfinite([series.mean.low[chosen], series.mean.high[chosen]]).all():
+            low, high = series.mean.low[chosen], series.mean.high[chosen]
+            mean |= {"low": _rounded(low), "high": _rounded(high)}
+    runs, broken = (
+        [_curve(curve.steps[_thinned(len(curve.steps))], curve.values[_thinned(len(curve.steps))]) for curve in curves]
+        for curves in (series.runs, series.broken)
+    )
+    return {
+        "label": series.label,
+        "colour": {INK: "currentColor", FAINT: "currentColor"}.get(colour, colour),
+        "dash": "" if dash == "-" else " ".join(f"{2 * part:g}" for part in dash[1]),
+        "mean": mean,
+        "runs": runs,
+        "broken": broken,
+    }
+
+
+def _curve(steps: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+    """A curve without what is not finite, which JSON cannot hold."""
+    finite = np.isfinite(values)
+    return {"x": steps[finite].tolist(), "y": _rounded(values[finite])}
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    """Five figures are more than a picture shows."""
+    return [float(f"{value:.5g}") for value in values]
+
+
+def _thinned(points: int) -> np.ndarray:
+    """Places spread evenly over a curve, its last one among them."""
+    return np.unique(np.linspace(0, points - 1, min(points, MOST_POINTS)).round().astype(int))
