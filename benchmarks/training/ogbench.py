@@ -33,9 +33,11 @@ from benchmarks.training.ogbench_jobs import (
 )
 from score_rl.data.sources.ogbench import FAMILIES
 
-SECONDS_TO_STOP = 45  # in which a training writes its checkpoint and stores what it reached
-CORES_EACH = 3  # of a training: its own, and two for the processes that judge
-NICENESS = 15  # of recording while something trains
+SECONDS_TO_STOP = 50  # in which a training ends its evaluations and writes its checkpoint
+SECONDS_TO_STORE = 10  # what was reached then
+CORES_EACH = {"score-grid": 9}  # of a training: its own, and others for the processes that judge
+MOST_CORES = 5  # of all others
+NICENESS = 19  # of recording while something trains
 GRID, CHOSEN = "score-grid", "score-chosen"
 
 
@@ -98,8 +100,7 @@ def job_of(asked: Arguments, family: str, method: str) -> OGBenchJob:
 
 def train(asked: Arguments, job: OGBenchJob) -> bool:
     """Train the job, or go on with it, and store it; whether it came to its end."""
-    import score_rl
-    from benchmarks.training.storing import described, store, store_what_was_reached, trained
+    from benchmarks.training.storing import described, store, trained
     from score_rl.errors import Stopped
 
     folder, results = asked.out / job.folder, results_folder(asked.out, job)
@@ -111,16 +112,26 @@ def train(asked: Arguments, job: OGBenchJob) -> bool:
             evaluations=job.length.evaluations,
             eval_episodes=job.length.episodes,
             transitions=asked.transitions,
-            checkpoint_minutes=10.0,
+            checkpoint_minutes=2.0,
             tensorboard=False,
             **job.options,
         )
     except Stopped:
-        runs = store_what_was_reached(score_rl.load(folder), results, about=job.about)
-        print(f"{job.folder}: stopped at {runs[0].steps if runs else 0}: {described(runs)}", flush=True)
         return False
     print(f"{job.folder}: {described(store(experiment, results, about=job.about))}", flush=True)
     return True
+
+
+def store_reached(asked: Arguments, family: str, method: str) -> None:
+    """Store a stopped training as the shorter one it is, up to where all its runs were judged."""
+    import score_rl
+    from benchmarks.training.storing import described, store_what_was_reached
+
+    job = job_of(asked, family, method)
+    folder = asked.out / job.folder
+    if (folder / "experiment.json").exists():
+        runs = store_what_was_reached(score_rl.load(folder), results_folder(asked.out, job), about=job.about)
+        print(f"{job.folder}, stopped at {runs[0].steps if runs else 0}: {described(runs)}", flush=True)
 
 
 # -- all of it -------------------------------------------------------------------------------------------------------
@@ -133,6 +144,7 @@ class Task:
     name: str  # as `--only` takes it
     needs: tuple[str, ...] = ()  # other tasks, which come first
     process: "subprocess.Popen[bytes] | None" = None
+    before: bool = False  # whether it ended in an earlier call
 
     @property
     def running(self) -> bool:
@@ -140,7 +152,7 @@ class Task:
 
     @property
     def ended(self) -> bool:
-        return self.process is not None and self.process.poll() == 0
+        return self.before or (self.process is not None and self.process.poll() == 0)
 
     @property
     def trains(self) -> bool:
@@ -166,25 +178,42 @@ def main(asked: Arguments) -> None:
             record(asked, family)
         elif not train(asked, job_of(asked, family, method[0])):
             sys.exit(1)
+        mark(asked.out, asked.only).touch()
         return
     began = time.monotonic()
     asked.out.mkdir(parents=True, exist_ok=True)
     tasks = tasks_of(asked)
+    for task in tasks:
+        task.before = mark(asked.out, task.name).exists()
     with ending(tasks):
-        while time.monotonic() - began < asked.seconds - SECONDS_TO_STOP:
+        while time.monotonic() - began < asked.seconds - SECONDS_TO_STOP - SECONDS_TO_STORE:
             start_what_is_ready(asked, tasks)
             if not any(task.running for task in tasks):
                 break
             time.sleep(0.5)
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    for task in tasks:
+        if task.trains and task.process is not None and not task.ended:
+            store_reached(asked, *task.name.split(":")[1:])
     failed = [task.name for task in tasks if task.process is not None and not task.ended]
     print(f"{time.monotonic() - began:.0f} s; not ended: {', '.join(failed) or 'nothing that began'}", flush=True)
+
+
+def mark(out: Path, name: str) -> Path:
+    """The file that says that a task has ended."""
+    return out / f"{name.replace(':', '-')}.ended"
 
 
 def start_what_is_ready(asked: Arguments, tasks: Sequence[Task]) -> None:
     ended = {task.name for task in tasks if task.ended}
     for task in tasks:
         training = [other for other in tasks if other.trains and other.running]
-        if task.process is None and ended.issuperset(task.needs) and (not task.trains or len(training) < asked.at_once):
+        if (
+            task.process is None
+            and not task.before
+            and ended.issuperset(task.needs)
+            and (not task.trains or len(training) < asked.at_once)
+        ):
             task.process = start(asked, task.name, len(training) if task.trains else None)
 
 
@@ -198,7 +227,8 @@ def start(asked: Arguments, name: str, place: int | None) -> "subprocess.Popen[b
         if place is None:
             os.nice(NICENESS)
         else:
-            os.sched_setaffinity(0, {cores[(2 * place + n) % len(cores)] for n in range(CORES_EACH)})
+            number = CORES_EACH.get(name.split(":")[-1], MOST_CORES)
+            os.sched_setaffinity(0, {cores[(2 * place + n) % len(cores)] for n in range(number)})
 
     with (asked.out / f"{name.replace(':', '-')}.log").open("ab") as log:
         return subprocess.Popen(command, stdout=log, stderr=log, preexec_fn=settle)
@@ -218,7 +248,7 @@ def flags_of(asked: Arguments) -> Iterator[str]:
 
 @contextmanager
 def ending(tasks: Sequence[Task]) -> Iterator[None]:
-    """End what still runs afterwards: trainings store what they reached."""
+    """End what still runs afterwards: trainings write checkpoints."""
     try:
         yield
     finally:

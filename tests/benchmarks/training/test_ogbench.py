@@ -1,0 +1,117 @@
+"""The trainings of OGBench's table: their order, what they are told, and how SCORE's settings are chosen."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tyro
+
+from benchmarks.training import ogbench, ogbench_jobs
+from benchmarks.training.ogbench import Arguments, Task, flags_of, start_what_is_ready, tasks_of
+from benchmarks.training.ogbench_jobs import GRID, Length, chosen_job, chosen_settings, grid_job
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
+from score_rl.report.results import SCORE, Curve, RunResult
+
+LENGTH = Length(steps=100, evaluations=4, episodes=5, seeds=(0, 1))
+
+
+def run(curve: list[float], seed: int = 0, **settings: float) -> RunResult:
+    values = np.array(curve)
+    return RunResult(
+        folder=Path(), name="run", algorithm="score", dataset="ogbench:data", environment=None, task=None, seed=seed,
+        config={"alpha": 1.0, "beta": 0.0, "bc_decay": 1.0} | settings, status="finished", step=100, steps=100,
+        curves={SCORE: Curve(np.arange(1, len(values) + 1) * 25, values)},
+    )  # fmt: skip
+
+
+def test_settings_are_chosen_by_late_success_with_and_without_a_penalty() -> None:
+    grid = [
+        run([100, 100, 0, 10], alpha=0.1),  # early success does not count
+        run([0, 0, 40, 20], alpha=0.3),
+        run([0, 0, 30, 30], alpha=2.5),  # as good, but later in the grid's order
+        run([0, 0, 90, 90], seed=0, alpha=1.0, beta=0.2),
+        run([0, 0, 10, 10], seed=1, alpha=1.0, beta=0.2),  # 50 over both seeds
+        run([0, 0, 60, 60], alpha=2.5, beta=0.5, bc_decay=0.98),
+    ]
+    assert chosen_settings(grid, penalised=False) == {"alpha": 0.3, "beta": 0.0, "bc_decay": 1.0}
+    assert chosen_settings(grid, penalised=True) == {"alpha": 2.5, "beta": 0.5, "bc_decay": 0.98}
+    job = chosen_job("scene", LENGTH, grid)
+    assert job.variants == ({"alpha": 2.5, "beta": 0.5, "bc_decay": 0.98}, {"alpha": 0.3, "beta": 0.0, "bc_decay": 1.0})
+    assert job.about == {"chosen_by_seeds": [0, 1]}
+    assert job.tasks == (1, 2, 3, 4, 5)
+
+
+def test_the_grid_is_trained_on_the_default_task_alone() -> None:
+    assert grid_job("scene", LENGTH).datasets == ["ogbench:scene-play-singletask-task2"]
+    assert grid_job("puzzle-4x4", LENGTH).datasets == ["ogbench:puzzle-4x4-play-singletask-task4"]
+    assert grid_job("scene", LENGTH).about == {"chooses_settings": True}
+    assert np.prod([len(values) for values in GRID.values()]) == 32
+
+
+@pytest.mark.parametrize("method", ogbench_jobs.BASELINES)
+def test_every_method_has_the_settings_that_it_is_told(method: str) -> None:
+    make_config(get_algorithm(method), ogbench_jobs.BASELINES[method])
+
+
+def test_a_process_is_told_what_it_is_to_do() -> None:
+    asked = Arguments(Path("/out"), families=("scene",), seeds=3, transitions=500, only="train:scene:bc")
+    assert tyro.cli(Arguments, args=list(flags_of(asked))) == asked
+
+
+def test_families_follow_one_another_and_the_chosen_follow_the_grid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Arguments(
+        tmp_path, families=("cube-single", "scene"), methods=("bc", "score-chosen", "iql", "score-grid"), at_once=2
+    )
+    tasks = tasks_of(asked)
+    started: list[str] = []
+
+    class Process:
+        code: int | None = None
+
+        def poll(self) -> int | None:
+            return self.code
+
+    def start(asked: Arguments, name: str, place: int | None) -> Any:
+        started.append(name)
+        return Process()
+
+    def end(name: str, code: int = 0) -> list[str]:
+        """What begins when this has ended."""
+        task = next(task for task in tasks if task.name == name)
+        task.process.code = code  # type: ignore[union-attr]
+        before = len(started)
+        start_what_is_ready(asked, tasks)
+        return started[before:]
+
+    monkeypatch.setattr(ogbench, "start", start)
+    start_what_is_ready(asked, tasks)
+    assert started == ["record:cube-single"]
+    assert end("record:cube-single") == ["train:cube-single:bc", "train:cube-single:iql", "record:scene"]
+    assert end("record:scene") == []  # two train
+    assert end("train:cube-single:bc") == ["train:cube-single:score-grid"]
+    assert end("train:cube-single:iql") == ["train:scene:bc"]
+    assert end("train:cube-single:score-grid") == ["train:cube-single:score-chosen"]
+    assert end("train:scene:bc", code=1) == ["train:scene:iql"]
+    assert end("train:scene:iql") == ["train:scene:score-grid"]
+    assert end("train:scene:score-grid", code=1) == []  # stopped: nothing can be chosen yet
+
+
+def test_what_ended_before_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Arguments(tmp_path, families=("scene",), methods=("bc",), seconds=100.0)
+    started: list[str] = []
+
+    def start(asked: Arguments, name: str, place: int | None) -> Any:
+        started.append(name)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ogbench, "start", start)
+    ogbench.mark(tmp_path, "record:scene").touch()
+    with pytest.raises(KeyboardInterrupt):
+        ogbench.main(asked)
+    assert started == ["train:scene:bc"]
+    assert dataclasses.replace(Task("train:scene:bc"), before=True).ended
