@@ -14,7 +14,8 @@ from score_rl.errors import InputError
 
 ANOTHER_CACHE = "free some space or set SCORE_RL_CACHE to a folder on another disk"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-FORBIDDEN = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST)
+FORBIDDEN = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
+TOO_MANY_OPEN = (errno.EMFILE, errno.ENFILE)
 
 
 def cache_folder(cache: Path | None = None) -> Path:
@@ -81,12 +82,39 @@ def disk_errors(path: Path, *, if_full: str) -> Iterator[None]:
     except OSError as error:
         if error.errno in FULL or "No space left" in str(error):  # HDF5's errors have no number
             raise InputError(f"no space was left on the disk while writing {path}: {if_full}.") from error
+        if error.errno in TOO_MANY_OPEN:
+            raise InputError(too_many_open(path)) from error
         if error.errno in FORBIDDEN:
             raise InputError(
                 f"{path} cannot be written ({error.strerror}): "
                 "choose another place, for cached files with SCORE_RL_CACHE."
             ) from error
         raise
+
+
+def too_many_open(path: Path) -> str:
+    return (
+        f"{path} cannot be opened: too many files are open; raise the limit (ulimit -n), or train fewer runs at once."
+    )
+
+
+def read_own(path: Path, advice: str) -> str:
+    """The text of a file in a folder of results, which a stranger may have packed.
+
+    A link is not followed: it could name any file of this machine, and a report would show what that holds.
+    """
+    if path.is_symlink():
+        raise InputError(f"{path} is a link, and none is followed here; put the file itself there.")
+    try:
+        if not path.is_file():
+            raise InputError(f"{path} is no ordinary file; {advice}.")
+        return path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is damaged (it is no text, from byte {error.start} on); {advice}.") from error
+    except OSError as error:
+        if error.errno in TOO_MANY_OPEN:
+            raise InputError(too_many_open(path)) from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); {advice}.") from error
 
 
 def _flush(path: Path) -> None:

@@ -62,12 +62,14 @@ def as_read(message: str) -> str:
     return with_flags(message) if _command_line.get() else message
 
 
-def printable(text: str) -> str:
-    """Foreign text as it may be shown: control characters, line breaks among them, stand escaped.
+def printable(text: str, *, lines: bool = False) -> str:
+    """Foreign text as it may be shown: control characters stand escaped. `lines` lets line breaks stay.
 
     A terminal would obey them. So would a reader's eye: some characters turn the direction of what follows.
     """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or (lines and c == "\n") else c.encode("unicode_escape").decode() for c in text)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:

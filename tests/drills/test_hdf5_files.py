@@ -1,8 +1,10 @@
 """Files from strangers: no traceback, no hang, one verdict, nothing repaired in silence, memory bounded by the file."""
 
 import resource
+import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -12,6 +14,7 @@ import pytest
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.check import check_file
 from score_rl.data.readiness import USUAL_SCALING, refuse_unready
+from score_rl.data.sources import hdf5_trial
 from score_rl.errors import InputError
 from tests.drills import hdf5_files
 from tests.drills.hdf5_files import CHANGES, hostile_file, packed_large, seed_file
@@ -59,6 +62,30 @@ def test_sound_files_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for seed in range(12):
         seed_file(tmp_path / "drill.hdf5", hdf5_files.random.Random(seed))
         assert verdict(tmp_path / "drill.hdf5") is None
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """On some files the library never ends; a second is enough to see that."""
+    hdf5_trial._end()
+    monkeypatch.setattr(hdf5_trial, "SECONDS", 1)
+    yield
+    hdf5_trial._end()
+
+
+def test_a_file_on_which_the_library_never_ends(tmp_path: Path) -> None:
+    """A list of strings that leads back into itself. In Python nothing could stop that."""
+    hostile_file(tmp_path / "drill.hdf5", 950)
+    assert "is damaged, and the HDF5 library does not come to an end on it" in str(verdict(tmp_path / "drill.hdf5"))
+    seed_file(tmp_path / "sound.hdf5", hdf5_files.random.Random(0))
+    assert verdict(tmp_path / "sound.hdf5") is None, "another process reads the next file"
+
+
+def test_a_file_on_which_the_library_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ends the process ends nothing else."""
+    monkeypatch.setattr(hdf5_trial.sys, "executable", shutil.which("false"))
+    seed_file(tmp_path / "sound.hdf5", hdf5_files.random.Random(0))
+    assert "is damaged, and the HDF5 library " in str(verdict(tmp_path / "sound.hdf5"))
 
 
 def test_hostile_files(tmp_path: Path) -> None:

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from score_rl.rollout import processes
-from score_rl.rollout.episodes import episode_generators, episode_seeds, judge
+from score_rl.rollout.episodes import Played, episode_generators, episode_seeds, judge
 from score_rl.rollout.instructions import write_down
-from score_rl.rollout.processes import EPISODES_TOGETHER, Judges, Question
+from score_rl.rollout.messages import DamagedMessage
+from score_rl.rollout.processes import EPISODES_TOGETHER, DiedError, Judges, Question
 
 POLICIES, EPISODES = 3, 12  # two pieces, one of them not full
 
@@ -50,8 +51,14 @@ def ended(pid: int) -> bool:
     return False
 
 
+def answered(judges: Judges, asked: list[Question]) -> list[Played]:
+    answers = judges.ask(asked)
+    assert all(isinstance(answer, Played) for answer in answers)
+    return [answer for answer in answers if isinstance(answer, Played)]
+
+
 def test_they_answer_what_one_process_finds(judges: Judges) -> None:
-    answers = judges.ask(questions())
+    answers = answered(judges, questions())
     for number, answer in enumerate(answers):
 
         def alone_acts(observations: np.ndarray, number: int = number) -> np.ndarray:
@@ -65,13 +72,13 @@ def test_they_answer_what_one_process_finds(judges: Judges) -> None:
         np.testing.assert_array_equal(answer.lengths, alone.lengths[0])
         np.testing.assert_allclose(answer.returns, alone.returns[0], rtol=1e-5)
     assert len({tuple(answer.lengths) for answer in answers}) == POLICIES
-    again = judges.ask(questions())
+    again = answered(judges, questions())
     for answer, other in zip(answers, again, strict=True):
         np.testing.assert_array_equal(answer.returns, other.returns)
 
 
 def test_closing_ends_them(judges: Judges) -> None:
-    judges.ask(questions())
+    answered(judges, questions())
     numbers = judges.pids
     assert numbers
     judges.close()
@@ -79,7 +86,7 @@ def test_closing_ends_them(judges: Judges) -> None:
 
 
 def test_stopping_ends_them_in_the_middle(judges: Judges) -> None:
-    judges.ask(questions())  # started and compiled
+    answered(judges, questions())  # started and compiled
     numbers, began = judges.pids, time.monotonic()
     many = [question._replace(seeds=question.seeds * 200) for question in questions()]
     with pytest.raises(InterruptedError):
@@ -88,12 +95,70 @@ def test_stopping_ends_them_in_the_middle(judges: Judges) -> None:
     assert all(map(ended, numbers))
 
 
-def test_one_that_is_killed_is_told(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "available_cores", lambda: 1)
-    judges.ask(questions()[:1])
-    os.kill(judges.pids[0], signal.SIGKILL)
-    with pytest.raises(RuntimeError, match="ended with status -9"):
-        judges.ask(questions())
+def test_one_that_is_killed_is_replaced_and_asked_again(judges: Judges) -> None:
+    expected = answered(judges, questions())
+    before = judges.pids
+    os.kill(before[0], signal.SIGKILL)
+    again = answered(judges, questions())
+    for answer, other in zip(again, expected, strict=True):
+        np.testing.assert_array_equal(answer.returns, other.returns)
+    assert before[0] not in judges.pids
+    assert len(judges.pids) == len(before)
+
+
+def test_one_that_is_killed_in_the_middle_is_replaced(judges: Judges) -> None:
+    expected = answered(judges, questions())
+    killed = []
+
+    def kill() -> bool:
+        """Called between looks at the answers: some of them are under way."""
+        if len(killed) < 2:
+            killed.append(judges.pids[0])
+            os.kill(killed[-1], signal.SIGKILL)
+        return False
+
+    for answer, other in zip(judges.ask(questions(), stop=kill), expected, strict=True):
+        assert isinstance(answer, Played)
+        np.testing.assert_array_equal(answer.returns, other.returns)
+    assert len(killed) == 2
+
+
+def test_what_kills_three_is_named_and_the_rest_is_answered(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process dies whenever it is asked for the second policy."""
+    expected = answered(judges, questions())
+    asked: list[int] = []
+    ask = processes._Process.ask
+
+    def dies(self: Any, facts: dict[str, Any], arrays: list[np.ndarray]) -> list[np.ndarray]:
+        if np.array_equal(arrays[0], weights(1)):
+            asked.append(self.pid)
+            os.kill(self.pid, signal.SIGKILL)
+        return ask(self, facts, arrays)
+
+    monkeypatch.setattr(processes._Process, "ask", dies)
+    first, second, third = judges.ask(questions())
+    assert isinstance(second, DiedError)
+    assert "ended with status -9" in str(second)
+    assert len(set(asked)) == 2 * processes.MOST_DEATHS, "two pieces, three processes each"
+    for answer, other in ((first, expected[0]), (third, expected[2])):
+        assert isinstance(answer, Played)
+        np.testing.assert_array_equal(answer.returns, other.returns)
+
+
+def test_one_that_answers_nonsense_is_replaced(judges: Judges, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = answered(judges, questions())
+    real, lies = processes.receive, [1, 2]
+
+    def receive(stream: Any) -> Any:
+        answer = real(stream)
+        if lies.pop() if lies else False:
+            raise DamagedMessage("its checksum is another")
+        return answer
+
+    monkeypatch.setattr(processes, "receive", receive)
+    for answer, other in zip(answered(judges, questions()), expected, strict=True):
+        np.testing.assert_array_equal(answer.returns, other.returns)
+    assert not lies
 
 
 def test_what_goes_wrong_there_is_told_here(judges: Judges) -> None:
@@ -105,7 +170,7 @@ def test_beside_an_accelerator_they_give_way(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(processes, "available_cores", lambda: 3)
     judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl", beside=True)
     try:
-        judges.ask(questions())
+        answered(judges, questions())
         before = os.getpriority(os.PRIO_PROCESS, 0)
         assert [os.getpriority(os.PRIO_PROCESS, pid) - before for pid in judges.pids] == [processes.NICENESS] * 2
     finally:
@@ -113,9 +178,9 @@ def test_beside_an_accelerator_they_give_way(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_several_may_ask_at_once(judges: Judges) -> None:
-    expected = judges.ask(questions())
+    expected = answered(judges, questions())
     with ThreadPoolExecutor(3) as pool:
-        for answers in pool.map(lambda _: judges.ask(questions()), range(3)):
+        for answers in pool.map(lambda _: answered(judges, questions()), range(3)):
             for answer, other in zip(answers, expected, strict=True):
                 np.testing.assert_array_equal(answer.returns, other.returns)
 

@@ -7,7 +7,8 @@ from typing import Any, Never
 import pytest
 
 from score_rl.errors import InputError
-from score_rl.store.metrics import FILE, MetricsTable, MetricsWriter, Row, read_metrics, rewind_metrics
+from score_rl.store.history import rewind_metrics
+from score_rl.store.metrics import FILE, MetricsTable, MetricsWriter, Row, read_metrics
 
 ROWS = [
     Row("a", 10, "train/q", 1.5),
@@ -41,9 +42,9 @@ def test_a_line_that_a_kill_cut_does_not_count(tmp_path: Path) -> None:
 
 def test_resuming_removes_what_is_measured_again(tmp_path: Path) -> None:
     write(tmp_path, ROWS, tensorboard=False)
-    left = rewind_metrics(tmp_path, ["a"], 10)
+    left, _ = rewind_metrics(tmp_path, ["a"], 10)
     assert list(left) == list(read_metrics(tmp_path)) == [*ROWS[:3], ROWS[4]], "b is not rewound"
-    left = rewind_metrics(tmp_path, ["a", "b"], 0, lambda name: name.startswith("train/"))
+    left, _ = rewind_metrics(tmp_path, ["a", "b"], 0, lambda name: name.startswith("train/"))
     assert list(left) == [ROWS[2]], "a stage counts epochs of its own"
 
 

@@ -15,6 +15,9 @@ def find_folders(path: Path) -> list[Path]:
     if holds_results(path):
         return [path]
     found = sorted(below for below in path.rglob("*") if below.is_dir() and holds_results(below))
+    for below in found:
+        if below.is_symlink() and not below.resolve().is_relative_to(path.resolve()):
+            raise InputError(f"{below} is a link to a folder elsewhere; name {below.resolve()} itself, or remove it.")
     if not found:
         raise InputError(
             f"{path} holds no results, nor does any folder below it (no experiment.json, no summary.json with "

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from score_rl.disk import write_file
-from score_rl.errors import InputError, not_installed
+from score_rl.errors import InputError, not_installed, printable
 from score_rl.report.drawing import require_matplotlib
 from score_rl.report.grouping import distinct, gather, group, tell_apart
 from score_rl.report.page_charts import chart_script, script_checksum
@@ -92,6 +92,7 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         groups=headlines,
         others=[(run, reason(run)) for run in runs if not run.finished],
         warned=[run for run in runs if run.warning],
+        lost=[run for run in runs if run.lost],
         newest=as_time(max((run.updated for run in runs if run.updated), default=None)),
         tables=table_sections(groups, methods, files),
         unjudged=[mine for mine in groups if not mine.measured(SCORE) and not mine.measured(RETURN)],
@@ -101,6 +102,11 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         without_uncertainty=[mine.method for mine in groups if not mine.measured(UNCERTAINTY)],
         speeds=speeds(runs, names),
     )
+
+
+def _shown(value: Any) -> Any:
+    """Control characters in what a stranger wrote are shown and not obeyed; what was made here is left alone."""
+    return printable(value, lines=True) if type(value) is str else value
 
 
 def title_of(runs: Sequence[RunResult]) -> str:
@@ -124,6 +130,7 @@ def template_environment() -> Any:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown,
     )
     environment.filters["number"] = as_number
     environment.filters["estimate"] = as_interval

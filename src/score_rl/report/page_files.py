@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from score_rl.disk import replacing, write_file
+from score_rl.errors import InputError
 from score_rl.report.drawing import save_figure
 from score_rl.report.inline_svg import inline_svg
 
@@ -63,6 +64,8 @@ class PageFiles:
         """The files of a folder with results, under other names: a report must not be found as one more experiment."""
         name, files = self.unused_name("raw", wanted), []
         for file in RAW:
+            if (folder / file).is_symlink():
+                raise InputError(f"{folder / file} is a link, and none is followed here; put the file itself there.")
             if (folder / file).is_file():
                 with replacing(self.out / "raw" / f"{name}.{file}", if_full="free some space") as temporary:
                     shutil.copyfile(folder / file, temporary)

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from score_rl.envs.tasks import task_of
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 from score_rl.store.folder import Folder
 from score_rl.store.lock import is_held
 from score_rl.store.records import RunStatus
@@ -28,6 +28,7 @@ SCORE, RETURN, UNCERTAINTY, SPEED = (
 )
 FINISHED = "finished"
 GOING = ("training", "waiting")  # the rest of the states is bad news
+MOST_ROWS = 10**8  # updates that are looked through for gaps
 PATIENCE, WINDOWS = 900, 10  # a folder is silent after so many seconds and so many times what a window takes
 LAST_EVALUATIONS = 5  # averaged beside a last policy, since a last policy is one draw
 
@@ -63,6 +64,7 @@ class RunResult:
     updated: float | None = None  # when its folder was last written, in seconds since 1970
     error: str | None = None  # why its experiment failed
     warning: str | None = None  # why its policy should not be trusted
+    lost: str | None = None  # what of its measurements is missing
     fleet: int | None = None  # which program of its experiment trained it
     fresh_scores: Mapping[int, float] = dataclasses.field(default_factory=dict)  # of its last policy, by fresh episodes
 
@@ -153,7 +155,7 @@ def method_label(algorithm: str, settings: Mapping[str, Any]) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:g}"
-    return "×".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return printable("×".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------
@@ -166,6 +168,8 @@ def read_experiment(path: Path) -> list[RunResult]:
     try:
         status = folder.status()
         curves = curves_of((row.run, row.name, row.step, row.value) for row in folder.metrics())
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{path} cannot be read ({error}); restore it, or leave it out.") from error
     requests = {asked.name: record.request.alone(asked.name) for asked in record.request.algorithms}
@@ -202,6 +206,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 updated=updated,
                 error=status.error if status.state == "failed" else None,
                 warning=entry.warning if entry else None,
+                lost=_lost(entry, mine, record.request.log_every),
                 fleet=run.fleet,
             )
         )
@@ -217,6 +222,21 @@ def _status(experiment: str, run: RunStatus | None) -> str:
     if experiment == FINISHED:
         return "missing"  # the experiment says it ended, and never spoke of this run
     return "waiting" if run is None else "training"
+
+
+def _lost(run: RunStatus | None, curves: Mapping[str, Curve], log_every: int) -> str | None:
+    """What the table of measurements lacks, of what its status says was trained."""
+    if run is None:
+        return None
+    trained = run.step if run.diverged_at is None else min(run.step, run.diverged_at - log_every)
+    steps = {int(step) for name, curve in curves.items() if name.startswith("train/") for step in curve.steps}
+    missing = sum(step not in steps for step in range(log_every, min(trained, MOST_ROWS) + 1, log_every))
+    if not missing:
+        return None
+    return (
+        f"metrics.csv lacks the measurements of {missing:,} of {trained // log_every:,} windows until update "
+        f"{trained:,}; going on with --resume restores what the checkpoint holds"
+    )
 
 
 def _measured_to(curves: Mapping[str, Curve]) -> int:

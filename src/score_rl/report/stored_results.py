@@ -19,12 +19,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from score_rl.disk import write_file
-from score_rl.errors import InputError
+from score_rl.disk import read_own, write_file
+from score_rl.errors import InputError, printable
 from score_rl.report.results import SCORE, Curve, RunResult, curves_of
 
 SUMMARY, CURVES = "summary.json", "curves.csv"
 STORED_FORMAT = 2
+RESTORE = "restore the file from a copy"
 COLUMNS = ("run", "step", "name", "value")
 _KEPT_OF_A_RUN = (
     "name", "algorithm", "dataset", "environment", "task", "seed", "config", "status", "step", "steps", "error",
@@ -97,16 +98,15 @@ def write_stored(
 def read_stored(folder: Path) -> list[RunResult]:
     """The runs of a folder that `store_results` wrote."""
     try:
-        summary = json.loads((folder / SUMMARY).read_text())
-        with (folder / CURVES).open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        summary = json.loads(read_own(folder / SUMMARY, RESTORE))
+        rows = list(csv.DictReader(io.StringIO(read_own(folder / CURVES, RESTORE), newline="")))
         return _runs(folder, summary, rows)
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, csv.Error) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{folder} is not a stored result ({type(error).__name__}: {error}); it needs a {SUMMARY} and a {CURVES} "
-            "as score-rl writes them."
+            f"{folder} is not a stored result ({type(error).__name__}: {printable(str(error))}); it needs a {SUMMARY} "
+            f"and a {CURVES} as score-rl writes them."
         ) from error
 
 

@@ -19,7 +19,7 @@ from score_rl.algorithms.algorithm import Algorithm
 from score_rl.data.treatment import Treatment
 from score_rl.engine.program import FleetProgram
 from score_rl.rollout import processes
-from score_rl.rollout.episodes import Judgement, episode_generators, episode_seeds, judge_in_groups
+from score_rl.rollout.episodes import Judgement, Played, episode_generators, episode_seeds, judge_in_groups
 from score_rl.rollout.instructions import Instructions, NotPortable, write_down
 from score_rl.rollout.processes import Judges, Question
 from score_rl.store.metrics import Row
@@ -148,6 +148,7 @@ class FleetActor:
             if name not in (None, "none")
         }
         self._judges: Judges | None = None
+        self.given_up: list[str] = []  # evaluations that processes died of, until somebody has said so
         self.threads_because: str | None = None  # what keeps processes from judging though there are cores for them
         if not self.training_waits and processes.worth_it(list(self.environments), len(self.runs), spec.eval_episodes):
             try:
@@ -188,11 +189,11 @@ class FleetActor:
             if (here := [place for place in places if self.runs[place].id in alive])
         }
         if self._judges is not None:
-            judgements = self._by_processes(self._judges, living, policies, step)
+            judged = self._by_processes(self._judges, living, policies, step)
         else:
-            judgements = [self._by_threads(environment, policies, here, step) for environment, here in living.items()]
+            judged = {name: (here, self._by_threads(name, policies, here, step)) for name, here in living.items()}
         rows = []
-        for judgement, here in zip(judgements, living.values(), strict=True):
+        for here, judgement in judged.values():
             for number, place in enumerate(here):
                 summary = judgement.summary(number)
                 rows += [Row(self.runs[place].id, step, f"evaluation/{name}", value) for name, value in summary.items()]
@@ -200,8 +201,8 @@ class FleetActor:
 
     def _by_processes(
         self, judges: Judges, living: Mapping[str, list[int]], policies: Any, step: int
-    ) -> list[Judgement]:
-        """All environments at once: a process takes whatever policy is next."""
+    ) -> dict[str, tuple[list[int], Judgement]]:
+        """All environments at once: a process takes whatever policy is next. Without the policies that killed it."""
         leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((*self._fixed, policies))]
         seeds = [episode_seeds(run.identity, step, self.spec.eval_episodes) for run in self.runs]
         questions = [
@@ -210,10 +211,22 @@ class FleetActor:
             for place in here
         ]
         answers = iter(judges.ask(questions, self._cancelled.is_set))
-        return [
-            Judgement(name, *(np.stack(column) for column in zip(*(next(answers) for _ in here), strict=True)))
-            for name, here in living.items()
-        ]
+        judged: dict[str, list[tuple[int, Played]]] = {name: [] for name in living}
+        for name, here in living.items():
+            for place in here:
+                answer = next(answers)
+                if isinstance(answer, Played):
+                    judged[name].append((place, answer))
+                else:
+                    self.given_up.append(f"{self.runs[place].id} after update {step:,} ({answer})")
+        return {
+            name: (
+                [place for place, _ in mine],
+                Judgement(name, *map(np.stack, zip(*(a for _, a in mine), strict=True))),
+            )
+            for name, mine in judged.items()
+            if mine
+        }
 
     def _by_threads(self, environment: str, policies: Any, places: list[int], step: int) -> Judgement:
         def act_of(group: slice) -> Act:

@@ -10,11 +10,12 @@ import numpy as np
 
 from score_rl.algorithms.algorithm import Algorithm
 from score_rl.envs import is_module_named
+from score_rl.errors import InputError
 from score_rl.rollout.acting import COSTLY, batched_playing, host_device, operations_to_act, write_down_acting
 from score_rl.rollout.episodes import Judgement, judge
 from score_rl.rollout.instructions import NotPortable
 from score_rl.rollout.policies import PolicyToPlay
-from score_rl.rollout.processes import Judges, Question, episodes_together, worth_it
+from score_rl.rollout.processes import MOST_DEATHS, DiedError, Judges, Question, episodes_together, worth_it
 
 POLICIES_AT_ONCE = 8  # asked for together, so that processes done with one begin the next
 
@@ -82,6 +83,11 @@ def _by_processes(policies: Sequence[PolicyToPlay]) -> Iterator[Judgement]:
             return _here(policy)
         question = Question(policy.environment, jax.tree.leaves(policy.acting_inputs()), policy.episode_seeds())
         (answer,) = judges.ask([question])
+        if isinstance(answer, DiedError):
+            raise InputError(
+                f"the policy {policy.identity} after update {policy.step:,} could not be judged: {MOST_DEATHS} "
+                f"processes died of it ({answer}); is there enough memory for them?"
+            ) from answer
         return Judgement(question.environment, *(column[None] for column in answer))
 
     with ThreadPoolExecutor(min(POLICIES_AT_ONCE, len(policies))) as pool, ExitStack() as stack:

@@ -22,13 +22,14 @@ import score_rl
 from score_rl.envs import available_cores, is_module_named, task_of
 from score_rl.rollout.episodes import Played
 from score_rl.rollout.instructions import Instructions
-from score_rl.rollout.messages import receive, send
+from score_rl.rollout.messages import DamagedMessage, receive, send
 
 CORES_NEEDED = 4
 EPISODES_NEEDED = 40  # a process takes half a second to start
 MOST_PROCESSES = 32
 NICENESS = 10  # of processes that give way
 EPISODES_TOGETHER = 10  # of one policy, by one process
+MOST_DEATHS = 3  # of processes with the same episodes, before these are given up
 
 # One core to a process, and no screen: whatever would start threads or open windows is told not to.
 ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
@@ -64,8 +65,15 @@ class Question(NamedTuple):
         return [self._replace(seeds=self.seeds[start : start + EPISODES_TOGETHER]) for start in starts]
 
 
+class DiedError(RuntimeError):
+    """A process ended with a question, or said what cannot be believed; another may do better."""
+
+
 class Judges:
-    """Processes that all know the same instructions. They start with the first questions and end with `close`."""
+    """Processes that all know the same instructions. They start with the first questions and end with `close`.
+
+    A process that dies is replaced, and what it was asked is asked again.
+    """
 
     def __init__(
         self,
@@ -87,14 +95,18 @@ class Judges:
         self._all: list[_Process] = []
         self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
         self._threads: ThreadPoolExecutor | None = None
+        self._closing = False
 
-    def ask(self, questions: Sequence[Question], stop: Callable[[], bool] = lambda: False) -> list[Played]:
+    def ask(self, questions: Sequence[Question], stop: Callable[[], bool] = lambda: False) -> list[Played | DiedError]:
         """An answer for each question; longer ones are shared among processes. May be called from several threads:
-        whoever asks first is served first, and the next as soon as a process is free."""
+        whoever asks first is served first, and the next as soon as a process is free.
+
+        In place of an answer that `MOST_DEATHS` processes died of stands the last one's error.
+        """
         parts = [question.parts() for question in questions]
         threads = self._started(sum(map(len, parts)))
         futures = [[threads.submit(self._one, part) for part in some] for some in parts]
-        pending: set[Future[Played]] = {future for some in futures for future in some}
+        pending: set[Future[Played | DiedError]] = {future for some in futures for future in some}
         try:
             while pending:
                 done, pending = wait(pending, timeout=0.05, return_when=FIRST_EXCEPTION)
@@ -105,8 +117,7 @@ class Judges:
         except BaseException:
             self.close()
             raise
-        answers = [[future.result() for future in some] for some in futures]
-        return [Played(*map(np.concatenate, zip(*some, strict=True))) for some in answers]
+        return [_joined([future.result() for future in some]) for some in futures]
 
     @property
     def pids(self) -> list[int]:
@@ -114,6 +125,7 @@ class Judges:
 
     def close(self) -> None:
         """End the processes at once, whatever they are doing."""
+        self._closing = True
         for process in self._all:
             process.kill()
         if self._threads is not None:
@@ -121,26 +133,60 @@ class Judges:
         for process in self._all:
             process.close()
         self._all, self._free, self._threads = [], queue.SimpleQueue(), None
+        self._closing = False
 
     def _started(self, questions: int) -> ThreadPoolExecutor:
         with self._starting:
             if self._threads is None:
                 number = max(1, min(available_cores() - self._beside, MOST_PROCESSES, questions))
-                self._all = [_Process(NICENESS if self._beside else 0) for _ in range(number)]
+                self._all = [self._new_process() for _ in range(number)]
                 self._threads = ThreadPoolExecutor(number, thread_name_prefix="asking")
                 list(map(self._free.put, self._all))
             return self._threads
 
-    def _one(self, question: Question) -> Played:
-        process = self._free.get()
-        try:
-            if not process.told:
-                about = {"episodes": self._together, "physics": self._physics, "with_noise": self._with_noise}
-                process.tell(about | {"instructions": self._instructions.to_json()}, self._instructions.constants)
-            facts = {"environment": question.environment, "seeds": question.seeds}
-            return Played(*process.ask(facts, question.policy))
-        finally:
-            self._free.put(process)
+    def _new_process(self) -> "_Process":
+        return _Process(NICENESS if self._beside else 0)
+
+    def _one(self, question: Question) -> Played | DiedError:
+        """Asked again, of a new process, where one dies."""
+        died = DiedError("nobody was asked")
+        for _ in range(MOST_DEATHS):
+            process = self._free.get()
+            try:
+                return self._asked(process, question)
+            except DiedError as error:
+                if self._closing:
+                    raise
+                died, process = error, self._replaced(process)
+            finally:
+                self._free.put(process)
+        return died
+
+    def _asked(self, process: "_Process", question: Question) -> Played:
+        if not process.told:
+            about = {"episodes": self._together, "physics": self._physics, "with_noise": self._with_noise}
+            process.tell(about | {"instructions": self._instructions.to_json()}, self._instructions.constants)
+        facts = {"environment": question.environment, "seeds": question.seeds}
+        answer = process.ask(facts, question.policy)
+        if [array.shape for array in answer] != [(len(question.seeds),)] * len(Played._fields):
+            raise DiedError(f"a judging process answered with arrays of shapes {[array.shape for array in answer]}")
+        return Played(*answer)
+
+    def _replaced(self, dead: "_Process") -> "_Process":
+        dead.kill()
+        new = self._new_process()
+        self._all = [new if process is dead else process for process in self._all]
+        dead.close()
+        if self._closing:  # `close` may not have seen it
+            new.kill()
+        return new
+
+
+def _joined(parts: Sequence[Played | DiedError]) -> Played | DiedError:
+    """The answer to a question from those to its parts."""
+    answers = [part for part in parts if isinstance(part, Played)]
+    died = next((part for part in parts if isinstance(part, DiedError)), None)
+    return died or Played(*map(np.concatenate, zip(*answers, strict=True)))
 
 
 class _Process:
@@ -173,7 +219,10 @@ class _Process:
     def ask(self, facts: dict[str, Any], arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         self.tell(facts, arrays)
         assert self._process.stdout is not None
-        answer = receive(self._process.stdout)  # type: ignore[arg-type]
+        try:
+            answer = receive(self._process.stdout)  # type: ignore[arg-type]
+        except (DamagedMessage, ValueError) as error:  # ValueError: the pipe was closed from another thread
+            raise DiedError(f"a judging process sent a damaged message: {error}") from error
         if answer is None:
             raise self._ended()
         facts, arrays = answer
@@ -191,8 +240,8 @@ class _Process:
                 assert stream is not None
                 stream.close()
 
-    def _ended(self) -> RuntimeError:
+    def _ended(self) -> DiedError:
         status = self._process.wait()
         self._said.seek(0)
         said = self._said.read()[-2000:].decode(errors="replace").strip()
-        return RuntimeError(f"a judging process ended with status {status}" + (f":\n{said}" if said else "."))
+        return DiedError(f"a judging process ended with status {status}" + (f":\n{said}" if said else "."))

@@ -2,9 +2,11 @@
 
 state.*       the state of all runs, stacked
 treatment.*   how their data were treated
+history       a copy of `metrics.csv` (`store/history.py`)
 cut.*         where a window is not complete: the metrics of its calls (`windows.py`), none elsewhere
 """
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -23,9 +25,14 @@ from score_rl.store.checkpoints import (
     from_arrays,
     load_checkpoint,
     prefixed,
+    remove_checkpoint,
     save_checkpoint,
     to_arrays,
 )
+from score_rl.store.history import pack_history, unpack_history
+from score_rl.store.metrics import Row
+
+HISTORY = "history"
 
 
 class FleetCheckpoint(NamedTuple):
@@ -34,6 +41,7 @@ class FleetCheckpoint(NamedTuple):
     step: int
     state: Any
     window: WindowMetrics
+    history: Sequence[Row] = ()  # what was measured until then; empty in checkpoints of earlier versions
 
 
 def load_newest(folder: Path, program: FleetProgram, announcer: Announcer) -> FleetCheckpoint | None:
@@ -43,12 +51,13 @@ def load_newest(folder: Path, program: FleetProgram, announcer: Announcer) -> Fl
         try:
             step, arrays, _ = load_checkpoint(path)
             state = program.put(from_arrays(prefixed(arrays, "state."), program.state_shapes()))
+            history = unpack_history(arrays[HISTORY]) if HISTORY in arrays else []
         except DamagedError as error:
             announcer.say(messages.damaged_checkpoint(path, error))
-            path.unlink()
+            remove_checkpoint(path)
             damaged = True
             continue
-        return FleetCheckpoint(step, state, WindowMetrics.from_arrays(prefixed(arrays, CUT)))
+        return FleetCheckpoint(step, state, WindowMetrics.from_arrays(prefixed(arrays, CUT)), history)
     if damaged:
         announcer.say(messages.no_whole_checkpoint())
     return None
@@ -75,7 +84,11 @@ class CheckpointWriter:
         self.wait()
         about = {"runs": [run.id for run in self._program.runs], "algorithm": self._program.algorithm.name}
         arrays = self._arrays(checkpoint)
-        self._writing = self._worker.submit(save_checkpoint, self._folder, checkpoint.step, arrays, about)
+        self._writing = self._worker.submit(self._write, checkpoint.step, arrays, about)
+
+    def _write(self, step: int, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Path:
+        history = {HISTORY: pack_history(self._folder.parent)}
+        return save_checkpoint(self._folder, step, arrays | history, about)
 
     def _arrays(self, checkpoint: FleetCheckpoint) -> dict[str, np.ndarray]:
         arrays = to_arrays({"state": checkpoint.state, "treatment": self._program.inputs.treatment})

@@ -71,6 +71,8 @@ class EvaluationQueue:
     def _store_oldest(self) -> None:
         rows = _result(self._waiting.popleft())
         self._context.metrics.write(rows)
+        while self._actor.given_up:
+            self._context.announcer.say(messages.evaluation_given_up(self._actor.given_up.pop(0)))
         for name in ("score", "return"):
             values = [row.value for row in rows if row.name == f"evaluation/{name}"]
             if values:

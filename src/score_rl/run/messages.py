@@ -96,6 +96,17 @@ def no_whole_checkpoint() -> str:
     return "No checkpoint is whole: it begins again from the start."
 
 
+def metrics_restored(rows: int, step: int) -> str:
+    return (
+        f"Warning: metrics.csv lacked {count(rows, 'measurement')} or had them with other values; they were restored "
+        f"from the checkpoint of update {step:,}."
+    )
+
+
+def metrics_lost(step: int) -> str:
+    return f"Warning: metrics.csv lacks all that was measured before update {step:,}, and no checkpoint holds it."
+
+
 # -- while training -----------------------------------------------------------------------------------------------
 
 
@@ -128,6 +139,10 @@ def evaluated_by_threads(title: str, operation: str) -> str:
         f"{title}'s policies are judged by threads, slower on many cores than by processes: there is no instruction "
         f"for {operation} (rollout/instructions.py)."
     )
+
+
+def evaluation_given_up(which: str) -> str:
+    return f"Warning: {which} was not evaluated, since three processes died of it; training goes on."
 
 
 def training_waits(share: float, eval_every: int, eval_episodes: int) -> str:

@@ -30,6 +30,7 @@ from score_rl.store.checkpoints import (
     from_arrays,
     load_checkpoint,
     prefixed,
+    remove_checkpoint,
     save_checkpoint,
     to_arrays,
 )
@@ -87,7 +88,7 @@ def load_newest_position(folder: Path, program: StageProgram, announcer: Announc
             return _load_position(path, program)
         except DamagedError as error:
             announcer.say(messages.damaged_checkpoint(path, error))
-            path.unlink()
+            remove_checkpoint(path)
     return None
 
 
@@ -99,6 +100,8 @@ def _load_position(path: Path, program: StageProgram) -> StagePosition:
     if UPDATES_DONE in arrays:
         begun = from_arrays(prefixed(arrays, CUT), program.progress_shapes())
         open_epoch = OpenEpoch(int(arrays[UPDATES_DONE]), program.program.put(begun))
+    if "active" not in arrays:
+        raise DamagedError("active is missing")
     return StagePosition(epoch, open_epoch, program.program.put(state), given, arrays["active"])
 
 

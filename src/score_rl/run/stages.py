@@ -18,6 +18,7 @@ from score_rl.run.context import TrainingContext
 from score_rl.run.progress import TrainingProgress
 from score_rl.run.stage_cache import keep_result
 from score_rl.run.stage_position import OpenEpoch, StagePosition, first_position, load_newest_position
+from score_rl.store.history import rewind_metrics
 from score_rl.store.metrics import Row
 
 
@@ -69,9 +70,8 @@ class StageTrainer:
             position = first_position(self.program, context.announcer)
             if position.active.any():
                 self._save(position)
-        context.folder.rewind_metrics(
-            [run.id for run in self.runs], position.epoch, lambda name: name.startswith(f"{stage.name}/")
-        )
+        runs = [run.id for run in self.runs]
+        rewind_metrics(context.folder.path, runs, position.epoch, lambda name: name.startswith(f"{stage.name}/"))
         context.metrics.reopen()
         if position.active.any():
             with TrainingProgress(

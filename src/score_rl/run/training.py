@@ -32,6 +32,7 @@ from score_rl.run.progress import TrainingProgress
 from score_rl.run.schedule import Call, Schedule, checkpoint_is_due
 from score_rl.run.stages import FleetStages
 from score_rl.run.windows import WindowMetrics
+from score_rl.store.history import rewind_metrics
 from score_rl.store.metrics import Row
 
 
@@ -75,7 +76,7 @@ class FleetTrainer:
         """To the end, or until a stop is asked for."""
         spec, announcer = self.context.spec, self.context.announcer
         start = self._start()
-        evaluated = self._forget_after(start.step)
+        evaluated = self._forget_after(start)
         self.context.status.begin(self.monitor.ids, start.step, spec.steps)
         per_call = compile_fleet(self.program, self.number, self.context) if start.step < spec.steps else spec.log_every
         schedule = Schedule(spec.steps, spec.log_every, spec.eval_every, per_call)
@@ -112,13 +113,24 @@ class FleetTrainer:
         self.stages.clear()
         return start
 
-    def _forget_after(self, step: int) -> set[str]:
-        """Remove what was measured after `step` updates: it is measured again. The runs evaluated at that step."""
-        kept = self.context.folder.rewind_metrics(
-            self.monitor.ids, step, counted=lambda name: not self.stages.measures(name)
+    def _forget_after(self, start: FleetCheckpoint) -> set[str]:
+        """Remove what was measured after the checkpoint: it is measured again. The runs evaluated just there.
+
+        What the table has lost since then comes back from the checkpoint.
+        """
+        kept, restored = rewind_metrics(
+            self.context.folder.path,
+            self.monitor.ids,
+            start.step,
+            counted=lambda name: not self.stages.measures(name),
+            history=start.history,
         )
         self.context.metrics.reopen()
-        return {row.run for row in kept if row.step == step and row.name == "evaluation/return"}
+        if restored:
+            self.context.announcer.say(messages.metrics_restored(restored, start.step))
+        elif start.step and not any(row.run in self.monitor.ids for row in kept):
+            self.context.announcer.say(messages.metrics_lost(start.step))
+        return {row.run for row in kept if row.step == start.step and row.name == "evaluation/return"}
 
     # -- the loop ------------------------------------------------------------------------------------------------
 

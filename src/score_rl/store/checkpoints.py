@@ -1,6 +1,6 @@
 """Checkpoints: safetensors files with a checksum, there whole or not at all, whenever a process is killed.
 
-step-*.safetensors    named arrays; in its header the step, a SHA-256 over step and arrays, and what they are of
+step-*.safetensors    named arrays; in its header the step, what they are of, and a SHA-256 over all of it
 """
 
 import hashlib
@@ -15,10 +15,12 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from score_rl.disk import write_file
+from score_rl.disk import TOO_MANY_OPEN, too_many_open, write_file
+from score_rl.errors import InputError, printable
 
 KEEP = 2  # the newest, and the one before in case the newest is damaged
 FREE_AND_RESUME = "what was written before is whole; free some space, then go on with `resume`"
+WITH_ABOUT = "step, about, arrays"  # what the checksum is of
 CUT = "cut."  # begins the names of what is stored of a window, or an epoch of a stage, that is not done
 
 
@@ -70,8 +72,9 @@ def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
-def _digest(arrays: Mapping[str, np.ndarray], step: int) -> str:
-    digest = hashlib.sha256(str(step).encode())
+def _digest(arrays: Mapping[str, np.ndarray], step: int, about: str) -> str:
+    """Of all that a checkpoint holds. Those of 0.1.0 leave out what they are of; they pass it as ""."""
+    digest = hashlib.sha256(f"{step}{about}".encode())
     for name in sorted(arrays):
         digest.update(f"{name}{arrays[name].dtype}{arrays[name].shape}".encode())
         digest.update(arrays[name].data if arrays[name].size else b"")
@@ -96,7 +99,8 @@ def write_arrays(
     if_full: str = FREE_AND_RESUME,
 ) -> None:
     """Write a file that `load_checkpoint` reads."""
-    metadata = {"step": str(step), "sha256": _digest(arrays, step), "about": json.dumps(about)}
+    said = json.dumps(about)
+    metadata = {"step": str(step), "sha256": _digest(arrays, step, said), "about": said, "sum": WITH_ABOUT}
     write_file(path, save(dict(arrays), metadata=metadata), if_full=if_full)
 
 
@@ -106,24 +110,36 @@ def save_checkpoint(folder: Path, step: int, arrays: Mapping[str, np.ndarray], a
     path = checkpoint_path(folder, step)
     write_arrays(path, step, arrays, about)
     for old in checkpoints(folder)[KEEP:]:
-        old.unlink()
+        remove_checkpoint(old)
     for part in folder.glob(".*.part"):  # left by a kill during an earlier write
         part.unlink()
     return path
 
 
+def remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint. A folder of that name is not ours: it stays."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+
+
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; `DamagedError` if a single bit differs from what was written."""
+    if path.is_dir():
+        raise DamagedError("it is a folder")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise DamagedError(str(error)) from error
+    except OSError as error:
+        if error.errno in TOO_MANY_OPEN:
+            raise InputError(too_many_open(path)) from error
+        raise DamagedError(printable(str(error))) from error
+    except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, OverflowError, MemoryError) as error:
+        raise DamagedError(printable(str(error))) from error
     try:
         step, stored, about = int(metadata["step"]), metadata["sha256"], json.loads(metadata["about"])
-    except (KeyError, ValueError) as error:
-        raise DamagedError(f"its header is not a checkpoint's ({error})") from error
-    if _digest(arrays, step) != stored:
+    except (KeyError, ValueError, RecursionError) as error:
+        raise DamagedError(f"its header is not a checkpoint's ({printable(str(error))})") from error
+    if _digest(arrays, step, metadata["about"] if metadata.get("sum") == WITH_ABOUT else "") != stored:
         raise DamagedError("its content does not match its checksum")
     return Checkpoint(step, arrays, about)

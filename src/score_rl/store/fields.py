@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 
 Value = TypeVar("Value", str, int, float, bool, dict, list)
+MOST = 10**18 - 1  # of whole numbers: larger ones fit into no array
 WORDS = {
     str: "a text",
     int: "a whole number",
@@ -37,6 +38,13 @@ class Fields:
         value = self.values.get(name)
         return None if value is None else self._checked(self._named(name), value, kind)
 
+    def whole(self, name: str, least: int = 0) -> int:
+        """A whole number that must be there, not below `least`."""
+        value = self.get(name, int)
+        if value < least:
+            self._refuse(self._named(name), f"is {_shown(value)}, expected {least} or more")
+        return value
+
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         value = self.get(name, str)
         if value not in allowed:
@@ -66,12 +74,14 @@ class Fields:
         accepted = (int, float) if kind is float else kind
         if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
             self._refuse(named, f"is {_shown(value)}, expected {WORDS[kind]}")
+        if isinstance(value, int) and not -MOST <= value <= MOST:
+            self._refuse(named, f"is {_shown(value)}, expected {WORDS[kind]} of at most 18 digits")
         return value  # type: ignore[return-value]  # a whole number is a number too, and stays as it was written
 
     def _refuse(self, named: str, problem: str) -> NoReturn:
-        raise InputError(f"{self.file} cannot be read: {named} {problem}; restore the file from a copy.")
+        raise InputError(f"{self.file} cannot be read: {printable(named)} {problem}; restore the file from a copy.")
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    text = printable(repr(value)[:41])
     return text if len(text) <= 40 else f"{text[:40]}..."

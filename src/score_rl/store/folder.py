@@ -10,12 +10,11 @@ training.lock       held by the process that trains, see `lock`
 """
 
 import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from score_rl.disk import write_file
-from score_rl.errors import InputError
+from score_rl.disk import read_own, write_file
+from score_rl.errors import InputError, printable
 from score_rl.store import metrics
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.metrics import MetricsTable
@@ -53,7 +52,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path) -> "Folder":
-        if not (path / EXPERIMENT).is_file():
+        if not (path / EXPERIMENT).exists():
             raise InputError(f"{path} holds no experiment (no experiment.json); give the folder that training wrote.")
         return cls(path)
 
@@ -84,14 +83,9 @@ class Folder:
     def metrics(self) -> MetricsTable:
         return metrics.read_metrics(self.path)
 
-    def rewind_metrics(
-        self, runs: Iterable[str], step: int, counted: Callable[[str], bool] = lambda name: True
-    ) -> MetricsTable:
-        return metrics.rewind_metrics(self.path, runs, step, counted)
-
 
 def _read_json(path: Path, advice: str) -> Any:
     try:
-        return json.loads(path.read_text())
-    except ValueError as error:
-        raise InputError(f"{path} is not valid JSON ({error}); {advice}.") from error
+        return json.loads(read_own(path, advice))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not valid JSON ({printable(str(error))}); {advice}.") from error

@@ -5,19 +5,21 @@ import csv
 import io
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from score_rl.disk import write_file
-from score_rl.errors import InputError, not_installed, unknown_name
+from score_rl.disk import TOO_MANY_OPEN, read_own, too_many_open, write_file
+from score_rl.errors import InputError, not_installed, printable, unknown_name
 from score_rl.notebook import html_table
 from score_rl.store.checkpoints import FREE_AND_RESUME
+from score_rl.store.fields import MOST
 
 FILE = "metrics.csv"
 COLUMNS = ("run", "step", "name", "value")
+LOST = "restore it from a copy, or remove it: going on with `resume` restores what the checkpoints hold"
 
 
 class Row(NamedTuple):
@@ -32,8 +34,9 @@ class Row(NamedTuple):
 class MetricsTable:
     """Measurements of an experiment: rows, and single metrics along training."""
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self._rows = list(rows)
+    def __init__(self, rows: Iterable[Row], known: Iterable[str] = ()) -> None:
+        """`known` are names of metrics beside those of the rows."""
+        self._rows, self._known = list(rows), known
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -72,7 +75,7 @@ class MetricsTable:
 
     def of(self, run: str) -> "MetricsTable":
         """The measurements of one run."""
-        return MetricsTable(row for row in self._rows if row.run == run)
+        return MetricsTable((row for row in self._rows if row.run == run), self.names)
 
     def curve(self, name: str, run: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values of one metric of one run; `score` is short for `evaluation/score`.
@@ -87,7 +90,7 @@ class MetricsTable:
 
     def _full_name(self, name: str) -> str:
         """A metric that was measured. Part of a name is enough where only one ends in it."""
-        known = self.names
+        known = list(dict.fromkeys((*self.names, *self._known)))
         if name in known or not known:
             return name
         ending = [each for each in known if each.endswith(f"/{name}")]
@@ -106,26 +109,36 @@ class MetricsTable:
 def read_metrics(folder: Path) -> MetricsTable:
     """The table of an experiment's folder; empty before anything was measured."""
     path = folder / FILE
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         return MetricsTable([])
-    text = path.read_text()
+    text = read_own(path, LOST)
     whole = text[: text.rfind("\n") + 1]  # a kill may have cut the last line
-    rows = csv.reader(io.StringIO(whole))
-    next(rows, None)
-    return MetricsTable(Row(run, int(step), name, float(value)) for run, step, name, value in rows)
+    try:
+        return MetricsTable(parse_rows(whole))
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{path} is damaged ({printable(str(error))}); {LOST}.") from error
 
 
-def rewind_metrics(
-    folder: Path, runs: Iterable[str], step: int, counted: Callable[[str], bool] = lambda name: True
-) -> MetricsTable:
-    """Remove what these runs measured after `step`, since they will measure it again. Returns what is left.
+def parse_rows(text: str) -> Iterator[Row]:
+    """The rows of a table as it lies on the disk."""
+    lines = csv.reader(io.StringIO(text, newline=""))
+    head = next(lines, list(COLUMNS))
+    if head != list(COLUMNS):
+        raise ValueError(f"line 1 is {','.join(head)[:60]!r}, expected {','.join(COLUMNS)}")
+    for line in lines:
+        try:
+            run, step, name, value = line
+            row = Row(run, int(step), name, float(value))
+        except ValueError:
+            row = None
+        if row is None or not 0 <= row.step <= MOST:
+            raise ValueError(f"line {lines.line_num} is {','.join(line)[:60]!r}, expected {','.join(COLUMNS)}")
+        yield row
 
-    Only metrics for which `counted` is true are removed: the stages before training count epochs, not updates.
-    """
-    chosen = set(runs)
-    rows = [row for row in read_metrics(folder) if row.run not in chosen or row.step <= step or not counted(row.name)]
+
+def write_rows(folder: Path, rows: Iterable[Row]) -> None:
+    """Replace the table of a folder."""
     write_file(folder / FILE, _csv([COLUMNS, *rows]), if_full=FREE_AND_RESUME)
-    return MetricsTable(rows)
 
 
 class Board:
@@ -181,6 +194,8 @@ class MetricsWriter:
             if self._tensorboard:
                 self._write_boards(rows)
         except OSError as error:
+            if error.errno in TOO_MANY_OPEN:
+                raise InputError(too_many_open(self._folder)) from error
             raise InputError(
                 f"cannot write measurements to {self._folder} ({error.strerror}); free some space, then go on "
                 "with `resume`."

@@ -6,7 +6,7 @@ layout when it is read (`older_formats`), and is written in the present one when
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from score_rl.data.labels import NO_LABELS, Labels
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 from score_rl.store.fields import Fields
 from score_rl.store.older_formats import upgrade_experiment, upgrade_status
 from score_rl.store.request import ExperimentSpec
@@ -51,12 +51,12 @@ class RunRecord:
             dataset=stored.get("dataset", str),
             checksum=stored.get("checksum", str),
             environment=stored.optional("environment", str),
-            observation_dim=stored.get("observation_dim", int),
-            action_dim=stored.get("action_dim", int),
-            seed=stored.get("seed", int),
+            observation_dim=stored.whole("observation_dim", 1),
+            action_dim=stored.whole("action_dim", 1),
+            seed=stored.whole("seed"),
             config=stored.get("config", dict),
-            fleet=stored.get("fleet", int),
-            position=stored.get("position", int),
+            fleet=stored.whole("fleet"),
+            position=stored.whole("position"),
         )
 
 
@@ -154,21 +154,38 @@ class ExperimentRecord:
             fields = Fields(upgrade_experiment(fields.values, written_in), file)
         request = ExperimentSpec.from_json(fields.inner("request"))
         runs = tuple(RunRecord.from_json(each) for each in fields.inner_list("runs"))
-        asked = [algorithm.name for algorithm in request.algorithms]
-        for run in runs:
-            if run.algorithm not in asked:
-                raise InputError(
-                    f"{file} cannot be read: {run.id} trains {run.algorithm}, and the request names "
-                    f"{', '.join(asked)}; restore the file from a copy."
-                )
+        datasets = {name: DatasetRecord.from_json(each) for name, each in fields.inner_by_name("datasets")}
+        problem = _disagreement(request, runs, datasets)
+        if problem is not None:
+            raise InputError(f"{file} cannot be read: {printable(problem)}; restore the file from a copy.")
         return cls(
             request=request,
             provenance=fields.optional("provenance", dict) or {},
-            datasets={name: DatasetRecord.from_json(each) for name, each in fields.inner_by_name("datasets")},
+            datasets=datasets,
             runs=runs,
             began_in=fields.optional("began_in", str),
             created=fields.get("created", str),
         )
+
+
+def _disagreement(
+    request: ExperimentSpec, runs: Sequence[RunRecord], datasets: Mapping[str, DatasetRecord]
+) -> str | None:
+    """What does not fit together in a record; None in one that training wrote."""
+    asked = [algorithm.name for algorithm in request.algorithms]
+    if not asked or not runs:
+        return f"it names {len(asked)} algorithms and {len(runs)} runs"
+    if len({run.id for run in runs}) < len(runs) or len({(run.fleet, run.position) for run in runs}) < len(runs):
+        return "two runs have the same name or the same place"
+    for run in runs:
+        if run.algorithm not in asked:
+            return f"{run.id} trains {run.algorithm}, and the request names {', '.join(asked)}"
+        if run.dataset not in datasets:
+            return f"{run.id} learns from {run.dataset}, of which nothing is stored"
+        if not run.id.isprintable() or {"/", "\\"} & {*run.id} or run.id in ("", ".", ".."):
+            return f"{run.id!r} is no name of a run, since files are called by it"
+    names = [*datasets, *asked, *(setting for run in runs for setting in run.config)]
+    return next((f"{name!r} is no name that can be shown" for name in names if not name.isprintable()), None)
 
 
 @dataclasses.dataclass
@@ -187,7 +204,7 @@ class RunStatus:
     def from_json(cls, stored: Fields) -> "RunStatus":
         return cls(
             state=stored.choice("state", RUN_STATES),
-            step=stored.get("step", int),
+            step=stored.whole("step"),
             diverged_at=stored.optional("diverged_at", int),
             warning=stored.optional("warning", str),
         )

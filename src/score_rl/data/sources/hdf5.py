@@ -2,18 +2,21 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from score_rl.data.collection.policies import LAYERS
 from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.sources.hdf5_file import Hdf5File, open_hdf5
 from score_rl.data.sources.reader import Reader, Recording, Request, file_facts
 from score_rl.errors import InputError, printable
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "timeouts")
+METADATA = ("environment", "recipe", "observation_names", "action_names", "units")
 OPTIONAL = ("next_observations", "trajectory_ends", "times")
 
 
@@ -27,9 +30,9 @@ class Metadata:
     labels: Labels = NO_LABELS
 
 
-def read_hdf5(path: Path, kind: str) -> Recording:
+def read_hdf5(path: Path, kind: str, *, trusted: bool = False) -> Recording:
     """The columns and metadata of a D4RL-format file; `kind` says in stored results what sort of source it is."""
-    with open_hdf5(path) as file:
+    with open_hdf5(path, trusted=trusted) as file:
         missing = [key for key in required_keys(file) if key not in file]
         if missing:
             raise InputError(
@@ -47,6 +50,23 @@ def read_hdf5(path: Path, kind: str) -> Recording:
         action_bounds=metadata.action_bounds,
         labels=metadata.labels,
     )
+
+
+def read_everything(path: Path) -> None:
+    """Read all that anything here reads of a file, whatever is refused of it: to see whether that ends."""
+    with suppress(InputError), open_hdf5(path, trusted=True) as file:
+        policy = [f"metadata/policy/{layer}/{part}" for layer in LAYERS for part in ("weight", "bias")]
+        for key in (*REQUIRED, *OPTIONAL, *policy, "metadata/policy/log_std_clip"):
+            with suppress(InputError):
+                file.array(key)
+        for key in (*METADATA, "action_low", "action_high"):
+            with suppress(InputError):
+                file.texts(f"metadata/{key}")
+            with suppress(InputError):
+                file.array(f"metadata/{key}")
+        for key in file.names("infos"):
+            with suppress(InputError):
+                file.shape(f"infos/{key}")
 
 
 def required_keys(file: Hdf5File) -> tuple[str, ...]:

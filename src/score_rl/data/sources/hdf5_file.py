@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from score_rl.data.sources.hdf5_trial import refuse_fatal
 from score_rl.errors import InputError, printable
 
 MOST_LINKS = 16  # that one name may lead through
@@ -186,8 +187,11 @@ class Hdf5File:
 
 
 @contextmanager
-def open_hdf5(path: Path) -> Iterator[Hdf5File]:
-    """The file opened for reading, or one sentence on why that cannot be."""
+def open_hdf5(path: Path, *, trusted: bool = False) -> Iterator[Hdf5File]:
+    """The file opened for reading, or one sentence on why that cannot be.
+
+    A `trusted` file has a checksum that somebody vouches for. Others are read by another process first.
+    """
     import h5py
 
     if not path.exists():
@@ -196,6 +200,8 @@ def open_hdf5(path: Path) -> Iterator[Hdf5File]:
         raise InputError(f"{path} is a folder: give the path of a D4RL-format HDF5 file.")
     if not path.is_file():
         raise InputError(f"{path} is no ordinary file: give the path of a D4RL-format HDF5 file.")
+    if not trusted:
+        refuse_fatal(path)
     try:
         readable = h5py.is_hdf5(path)
         file = h5py.File(path, "r", locking="best-effort") if readable else None  # some disks have no locks
