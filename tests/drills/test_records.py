@@ -39,10 +39,10 @@ def read_all(folder: Path) -> None:
             reason(run)
     experiment = load(folder)
     assert repr(experiment)
-    for run in experiment:
-        assert repr(run)
-        assert run.status.step >= 0
-        assert len(run.metrics) >= 0
+    for trained in experiment:
+        assert repr(trained)
+        assert trained.status.step >= 0
+        assert len(trained.metrics) >= 0
 
 
 def drill(folder: Path, name: str, change: Change, seeds: range, read: Callable[[Path], None]) -> int:
@@ -144,7 +144,7 @@ def test_a_checkpoint_that_is_a_folder(tmp_path: Path) -> None:
 def damage_messages(seeds: range) -> int:
     """A judge's message arrives whole or not at all."""
     stream = io.BytesIO()
-    arrays = [np.arange(5, dtype=np.float64), np.ones((2, 3), np.int32)]
+    arrays: list[np.ndarray] = [np.arange(5, dtype=np.float64), np.ones((2, 3), np.int32)]
     send(stream, {"environment": "hopper", "seeds": [[1, 2]]}, arrays)
     content, refused = stream.getvalue(), 0
     for seed in seeds:

@@ -108,7 +108,7 @@ def test_one_that_is_killed_is_replaced_and_asked_again(judges: Judges) -> None:
 
 def test_one_that_is_killed_in_the_middle_is_replaced(judges: Judges) -> None:
     expected = answered(judges, questions())
-    killed = []
+    killed: list[int] = []
 
     def kill() -> bool:
         """Called between looks at the answers: some of them are under way."""

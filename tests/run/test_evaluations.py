@@ -22,6 +22,7 @@ class Actor:
         self.allowed, self.cancelled, self.closed = threading.Semaphore(0), False, False
         self.asked: list[tuple[int, list[str]]] = []
         self.error = error
+        self.given_up: list[str] = []
 
     def judge(self, policies: float, step: int, alive: set[str]) -> list[Row]:
         self.asked.append((step, sorted(alive)))

@@ -54,7 +54,7 @@ def test_a_stopped_experiment_ends_as_it_did(written: Any, name: str) -> None:
     (step, ended, _), (expected_step, expected, _) = (
         load_checkpoint(checkpoints(experiment.folder.fleet(0))[0]) for experiment in (after, before)
     )
-    assert (step, ended.keys() - {"history"}) == (expected_step, expected.keys())
+    assert (step, {*ended} - {"history"}) == (expected_step, {*expected})
     measured, expected_measured = (
         {row[:3]: row.value for row in experiment.metrics if not row.name.startswith("speed/")}
         for experiment in (after, before)

@@ -59,6 +59,8 @@ def load_dataset(
 def _existing_file(name: str) -> Path:
     path = Path(name).expanduser()
     if path.exists():
+        if not path.stem.isprintable():
+            raise InputError(f"{path.name!r} cannot be printed, and runs are called by it: rename the file.")
         return path
     if path.suffix or len(path.parts) > 1:
         raise InputError(f"{path} does not exist: give the path of a D4RL-format HDF5 file.")

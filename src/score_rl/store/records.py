@@ -6,6 +6,7 @@ layout when it is read (`older_formats`), and is written in the present one when
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,7 +183,7 @@ def _disagreement(
             return f"{run.id} trains {run.algorithm}, and the request names {', '.join(asked)}"
         if run.dataset not in datasets:
             return f"{run.id} learns from {run.dataset}, of which nothing is stored"
-        if not run.id.isprintable() or {"/", "\\"} & {*run.id} or run.id in ("", ".", ".."):
+        if not run.id.isprintable() or {"/", os.sep} & {*run.id} or run.id in ("", ".", ".."):
             return f"{run.id!r} is no name of a run, since files are called by it"
     names = [*datasets, *asked, *(setting for run in runs for setting in run.config)]
     return next((f"{name!r} is no name that can be shown" for name in names if not name.isprintable()), None)
