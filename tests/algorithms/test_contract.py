@@ -303,6 +303,21 @@ def test_uncertainty_is_one_finite_number_for_each_pair(subject: Trained) -> Non
     assert values.max() > 0
 
 
+def test_a_value_is_one_finite_number_for_each_pair(subject: Trained) -> None:
+    """What a method that learns values says of actions differs from action to action."""
+    algorithm, seen = subject.algorithm, observations()
+    if algorithm.value is None:
+        assert algorithm.name in ("bc", "morel")
+        return
+    value = jax.jit(lambda s, o, a: algorithm.value(subject.config, s, o, a))  # type: ignore[misc]
+    still, far = (np.asarray(value(subject.state, seen, jnp.full((7, ACTIONS), x))) for x in (0.0, 1.0))
+    assert still.shape == (7,)
+    assert np.isfinite(still).all()
+    assert (still != far).any()
+    if algorithm.state_value is not None:
+        assert np.asarray(algorithm.state_value(subject.config, subject.state, seen)).shape == (7,)
+
+
 # -- learning --------------------------------------------------------------------------------------------------------
 
 # Twice and more of what uniform actions reach, within a bounded number of updates of small networks. Where a method

@@ -109,6 +109,10 @@ class Algorithm:
     refresh: Callable[..., tuple[Any, Metrics]] | None = None  # (config, state, data, key) -> State, metrics
     refresh_every: Callable[[Any], int] = lambda config: 1  # before every so many updates `refresh` is called
     uncertainty: Callable[..., Float[Array, " batch"]] | None = None  # (config, state, observations, actions)
+    value: Callable[..., Float[Array, " batch"]] | None = None  # (config, state, observations, actions) -> Q
+    state_value: Callable[..., Float[Array, " batch"]] | None = (
+        None  # (config, state, observations) -> V, where learned
+    )
     counts_as: int = 1  # updates of other methods that one of its own stands for
     characteristics: tuple[str, ...] = ()  # the paper's words: "value-penalised", "uncertainty-aware", ...
     precisions: tuple[str, ...] = ("float32", "bfloat16")  # of matrix products, that it can be trained in

@@ -158,6 +158,16 @@ def act(
     return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """Q_1(s, a), by which candidates are chosen."""
+    return values(state.critics, observations, actions)[0]
+
+
 ALGORITHM = Algorithm(
     name="bcq",
     title="BCQ",
@@ -167,6 +177,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: Policy(state.actor, state.critics, state.vae),
     act=act,
+    value=value,
     characteristics=("policy-constrained",),
     headline=("q", "vae_error"),
 )

@@ -240,6 +240,16 @@ def act(
     return best_of(actions, on_many(member(policy.critics, 0), observations, actions)[..., 0])
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="bear",
     title="BEAR",
@@ -249,6 +259,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: Policy(state.actor, state.critics),
     act=act,
+    value=value,
     characteristics=("policy-constrained",),
     headline=("mmd", "alpha"),
 )

@@ -224,6 +224,16 @@ def init(config: Config, shapes: Shapes, key: PRNGKeyArray) -> State:
     )
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="cql",
     title="CQL",
@@ -233,6 +243,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.soft.network,
     act=act,
+    value=value,
     characteristics=("value-penalised", "OOD sampling"),
     bfloat16_on=("amx_bf16", "avx512_bf16"),
     headline=("weighted_gap", "q"),

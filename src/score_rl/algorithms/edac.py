@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from score_rl.algorithms import sac_n
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics
-from score_rl.algorithms.sac_n import Draws, State, draw, init, squared_error, target, uncertainty
+from score_rl.algorithms.sac_n import Draws, State, draw, init, squared_error, target, uncertainty, value
 from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import act
 from score_rl.nets.perceptron import Perceptron, repeated
@@ -92,6 +92,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.soft.network,
     act=act,
+    value=value,
     uncertainty=uncertainty,
     characteristics=("value-penalised", "uncertainty-aware"),
     headline=("uncertainty", "gradient_similarity"),

@@ -209,11 +209,21 @@ def act(
     key: PRNGKeyArray | None = None,
 ) -> Float[Array, "batch action"]:
     """μ(s, 0) without a key, a function of s; with a key a sample."""
-    shape = (len(observations), actor.biases[-1].shape[-1])
+    shape = (observations.shape[0], actor.biases[-1].shape[-1])
     noise = jnp.zeros(shape, observations.dtype)
     if key is not None:
         noise = jax.random.normal(key, shape, observations.dtype)
     return act_on_noise(config, actor, observations, noise)
+
+
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """The mean of Q_i(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions).mean(axis=0)
 
 
 ALGORITHM = Algorithm(
@@ -225,6 +235,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.actors.one_step,
     act=act,
+    value=value,
     act_on_noise=act_on_noise,
     characteristics=("policy-constrained",),
     headline=("q", "distance"),

@@ -183,6 +183,23 @@ def act(
     return jnp.clip(mean + jnp.exp(log_deviation(config, actor))[None] * noise, -1, 1)
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a)."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
+def state_value(
+    config: Config, state: State, observations: Float[Array, "batch observation"]
+) -> Float[Array, " batch"]:
+    """V(s)."""
+    return state.value(observations)[:, 0]
+
+
 ALGORITHM = Algorithm(
     name="iql",
     title="IQL",
@@ -192,6 +209,8 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.actor,
     act=act,
+    value=value,
+    state_value=state_value,
     characteristics=("policy-constrained",),
     bfloat16_on=("avx512_bf16",),
     headline=("v", "advantage_weight"),

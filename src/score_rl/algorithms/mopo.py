@@ -286,6 +286,16 @@ def uncertainty(
     return uncertainty_of(state.learned.dynamics(observations, actions)[1])
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_j Q_j(s, a) of the penalised rewards, by which the actor moves."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="mopo",
     title="MOPO",
@@ -295,6 +305,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.soft.network,
     act=act,
+    value=value,
     stages=(DYNAMICS,),
     refresh=refresh,
     refresh_every=lambda config: config.rollout_every,

@@ -231,6 +231,16 @@ def uncertainty(
     return disagreement(values_with_priors(config, state.critics, state.priors, observations, actions))
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a) with the priors, by which the actor moves."""
+    return values_with_priors(config, state.critics, state.priors, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="pbrl",
     title="PBRL",
@@ -240,6 +250,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.soft.network,
     act=act,
+    value=value,
     uncertainty=uncertainty,
     characteristics=("value-penalised", "uncertainty-aware", "OOD sampling"),
     bfloat16_on=("avx512_bf16",),

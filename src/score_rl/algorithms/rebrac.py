@@ -147,6 +147,16 @@ def act(
     return deterministic(actor, observations)
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="rebrac",
     title="ReBRAC",
@@ -156,6 +166,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.actor,
     act=act,
+    value=value,
     turns=lambda config: config.actor_delay,
     characteristics=("policy-constrained", "value-penalised"),
     headline=("q", "bc_error"),

@@ -141,6 +141,16 @@ def uncertainty(
     return values(state.critics, observations, actions).std(axis=0)
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="sac-n",
     title="SAC-N",
@@ -150,6 +160,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.soft.network,
     act=act,
+    value=value,
     uncertainty=uncertainty,
     characteristics=("value-penalised", "uncertainty-aware"),
     bfloat16_on=("avx512_bf16",),

@@ -211,6 +211,12 @@ def uncertainty(config: Config, state: State, observations: Array, actions: Arra
     return values(state.critics, observations, actions).std(axis=0)
 
 
+@replaceable
+def value(config: Config, state: State, observations: Array, actions: Array) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="score",
     title="SCORE",
@@ -220,6 +226,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=policy,
     act=act,
+    value=value,
     turns=lambda config: config.actor_delay,
     uncertainty=uncertainty,
     characteristics=("policy-constrained", "value-penalised", "uncertainty-aware"),

@@ -262,9 +262,10 @@ def spectral_actor_loss(
     return replaced(config, actor, normalised(state), batch, noise)
 
 
-def spectral_uncertainty(
+def spectral_measure(
     replaced: Replaced, config: Settings, state: State, observations: Array, actions: Array
 ) -> Float[Array, " batch"]:
+    """The value or the uncertainty."""
     return replaced(config, normalised(state), observations, actions)
 
 
@@ -291,7 +292,8 @@ ABLATIONS: dict[tuple[str, Any], Ablation] = {
         "learn": spectral_learn,
         "critic_loss": spectral_critic_loss,
         "actor_loss": spectral_actor_loss,
-        "uncertainty": spectral_uncertainty,
+        "uncertainty": spectral_measure,
+        "value": spectral_measure,
     },
 }
 BOOTSTRAP: Ablation = {"mean_errors": mean_errors_of_seen_rows}

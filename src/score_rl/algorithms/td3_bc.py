@@ -121,6 +121,16 @@ def act(
     return deterministic(actor, observations)
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """Q_1(s, a), by which the actor moves."""
+    return values(state.critics, observations, actions)[0]
+
+
 ALGORITHM = Algorithm(
     name="td3-bc",
     title="TD3-BC",
@@ -130,6 +140,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: state.actor,
     act=act,
+    value=value,
     turns=lambda config: config.actor_delay,
     characteristics=("policy-constrained",),
     bfloat16_on=("avx512_bf16",),

@@ -23,7 +23,7 @@ from score_rl.algorithms import bear
 from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
 from score_rl.algorithms.behaviour import distribution
 from score_rl.algorithms.settings import config, require, setting
-from score_rl.nets.actor_critic import best_of, values_of_many
+from score_rl.nets.actor_critic import best_of, values, values_of_many
 from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.spectral import normalise_layer, power_iteration
@@ -199,6 +199,16 @@ def uncertainty(
     return jnp.sqrt(variance.sum(axis=0))
 
 
+def value(
+    config: Config,
+    state: State,
+    observations: Float[Array, "batch observation"],
+    actions: Float[Array, "batch action"],
+) -> Float[Array, " batch"]:
+    """min_i Q_i(s, a) without dropout."""
+    return values(normalised(state.bear.critics, state.power), observations, actions).min(axis=0)
+
+
 ALGORITHM = Algorithm(
     name="uwac",
     title="UWAC",
@@ -208,6 +218,7 @@ ALGORITHM = Algorithm(
     update=update,
     policy=lambda state: Policy(state.bear.actor, state.bear.critics, state.power),
     act=act,
+    value=value,
     uncertainty=uncertainty,
     characteristics=("policy-constrained", "uncertainty-aware"),
     headline=("weight", "variance"),

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from score_rl.cli.act import act_command
 from score_rl.cli.algorithms import algorithms_command
 from score_rl.cli.data import data_command
 from score_rl.cli.evaluate import evaluate_command
@@ -26,6 +27,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (train_command, "train policies from recorded data and judge them"),
     "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
     "export": (export_command, "write a trained policy as one file that acts anywhere"),
+    "act": (act_command, "act with an exported policy on the rows of a table"),
     "report": (report_command, "make a page of stored runs: tables, curves, statistics, provenance"),
     "data": (data_command, "list, show, build, check and re-collect data sets"),
     "algorithms": (algorithms_command, "list the algorithms and their settings"),

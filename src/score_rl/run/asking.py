@@ -89,6 +89,34 @@ class AskedRun:
         values = self._uncertainty(observations, actions)
         return values[0] if single else values
 
+    def value(self, observation: Any, action: Any | None) -> np.ndarray:
+        """Q(s, a) or V(s), for one observation or a batch of them."""
+        if action is not None:
+            observations, actions, single = self._pairs(observation, action)
+            values = self._value(observations, actions)
+        else:
+            observations, single = self._batch("observation", observation, self.treatment.observation_mean)
+            values = self._state_value(observations)
+        return values[0] if single else values
+
+    @cached_property
+    def _value(self) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        value = self.algorithm.value
+        if value is None:
+            able = [name for name in algorithm_names() if get_algorithm(name).value is not None]
+            raise InputError(f"{self.algorithm.title} learns no values of actions; these do: {', '.join(able)}.")
+        return self._of_pairs(value)
+
+    @cached_property
+    def _state_value(self) -> Callable[[np.ndarray], np.ndarray]:
+        """V(s) where the method learns it, else Q(s, π(s))."""
+        value = self.algorithm.state_value
+        if value is None:
+            return lambda observations: self._value(observations, self._act(observations))
+        compiled = jax.jit(lambda c, s, t, o: value(c, s, t.observe(o)))
+        config, state, treatment = self._on_host
+        return lambda observations: np.asarray(compiled(config, state, treatment, observations))
+
     def raw_uncertainty(self, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
         """u(s, a) of recorded pairs."""
         return self._uncertainty(observations, actions)

@@ -130,6 +130,18 @@ class TrainedRun:
         """
         return self._asked.uncertainty(observation, action)
 
+    def value(
+        self,
+        observation: Float[np.ndarray, "*batch observation"],
+        action: Float[np.ndarray, "*batch action"] | None = None,
+    ) -> Float[np.ndarray, "*batch"]:
+        """What the method expects of an action, and of its own action if none is given: discounted rewards, scaled.
+
+        It is Q(s, a) by which the policy was improved, with the method's pessimism in it. Without an action it is V(s)
+        where the method learns that (IQL), else Q(s, π(s)). It is no estimate of what the policy will earn.
+        """
+        return self._asked.value(observation, action)
+
     def export(self, path: Path | str, *, format: str | None = None, flags: bool = True) -> Path:
         """Write the policy as one file that acts without JAX and without this package: docs/deploy.md.
 
@@ -261,6 +273,13 @@ class Experiment(Sequence[TrainedRun]):
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
     ) -> Float[np.ndarray, "*batch"]:
         return self.run.uncertainty(observation, action)
+
+    def value(
+        self,
+        observation: Float[np.ndarray, "*batch observation"],
+        action: Float[np.ndarray, "*batch action"] | None = None,
+    ) -> Float[np.ndarray, "*batch"]:
+        return self.run.value(observation, action)
 
     def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
         return self.run.evaluate(episodes, physics=physics, seed=seed)
