@@ -10,10 +10,10 @@ from typing import Any
 
 import h5py
 import numpy as np
+import polars as pl
 import pytest
 
 import score_rl
-from score_rl.data.dataset import make_dataset
 from score_rl.store.checkpoints import checkpoints
 from tests.end_to_end.conftest import SMALL, Outcome, Score, start_process, wait_for
 
@@ -148,21 +148,18 @@ def test_data_that_are_gone_when_training_goes_on(
     assert score("train", "--resume", "out").code == 0
 
 
-def test_a_data_set_in_memory(tmp_path: Path) -> None:
-    file = write(tmp_path / "hopper-mine.hdf5")
-    arrays: dict[str, Any] = {name: np.zeros((9, 2)) for name in ("observations", "actions")}
-    flags = {"rewards": np.zeros(9), "terminals": np.zeros(9, bool), "timeouts": np.arange(9) == 8}
-    for dataset, instead in (
-        (score_rl.load_dataset("replica:hopper-medium", transitions=3000), "pass 'replica:hopper-medium'."),
-        (score_rl.load_dataset(file), f"pass '{file}', the file it was read from."),
-        (make_dataset("mine", **arrays, **flags), "the path of an HDF5 file to which you wrote its observations, "),
+def test_what_is_no_data_set(tmp_path: Path) -> None:
+    wrong: Any
+    for wrong, words in (
+        (3, "a data set is given as int"),
+        ([3.5], "a data set is given as float"),
+        (
+            pl.DataFrame({"a1": [0.5], "r": [1.0], "o": [2.0]}),
+            r"such as \{'observations': \['o'\], 'actions': \['a1'\]",
+        ),
+        ({"observations": [[1.0]]}, "lacks actions and rewards"),
     ):
-        wrong: Any
-        for wrong in (dataset, [dataset]):
-            with pytest.raises(score_rl.InputError, match=f"is a Dataset, and .*{re.escape(instead)}"):
-                score_rl.train(wrong, out=tmp_path / "out")
-    for wrong in (3, [3.5]):
-        with pytest.raises(score_rl.InputError, match="give the name of one or the path of an HDF5 file"):
+        with pytest.raises(score_rl.InputError, match=words):
             score_rl.train(wrong, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -1,5 +1,6 @@
 """From what a reader found to a data set: its environment, the bounds of its actions, and fewer rows if asked for."""
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,7 +43,7 @@ def make_from_recording(
         **({"stated_action_bounds": [np.atleast_1d(bound).tolist() for bound in stated]} if asked and stated else {}),
     }
     json.dumps(source)  # a source is stored beside every result, so it has to be JSON
-    return make_dataset(
+    dataset = make_dataset(
         name,
         **columns,
         action_bounds=bounds,
@@ -51,6 +52,14 @@ def make_from_recording(
         labels=recording.labels,
         least_usable=least_usable,
     )
+    if recording.recorded is None or transitions is not None:
+        return dataset
+    if len(recording.recorded.lengths) != len(dataset.trajectories):
+        raise InputError(
+            f"{name}: metadata/recorded is about {len(recording.recorded.lengths)} trajectories, but there are "
+            f"{len(dataset.trajectories)}: remove it."
+        )
+    return dataclasses.replace(dataset, recorded=recording.recorded)
 
 
 def infer_environment(label: str, columns: Mapping[str, np.ndarray]) -> str | None:

@@ -21,11 +21,12 @@ from score_rl.run.expansion import common_cycle, expand_runs, refuse_unready_run
 from score_rl.run.experiment import Experiment
 from score_rl.run.extension import longer_request, store_longer_request
 from score_rl.run.fleets import form_fleets, stored_fleets
+from score_rl.run.given_data import given_data, keep_data
 from score_rl.run.messages import Announcer
 from score_rl.run.notes import tell_data_warnings, tell_presets, tell_schedules, tell_who_gets_settings
 from score_rl.run.requested import requested_algorithms
 from score_rl.run.signals import StopRequest
-from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets, source_names
+from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets
 from score_rl.run.status import StatusKeeper
 from score_rl.run.training import FleetTrainer
 from score_rl.store.folder import Folder
@@ -48,8 +49,9 @@ ALGORITHMS_NAMED = 3  # in the name of a folder
 
 
 def train(
-    dataset: str | Path | Sequence[str | Path] = DEFAULT_DATASET,
+    dataset: Any = DEFAULT_DATASET,
     *,
+    columns: Mapping[str, Any] | None = None,
     algorithm: str | AlgorithmRequest | Sequence[str | AlgorithmRequest] = "score",
     seeds: int | Sequence[int] = 0,
     config: Mapping[str, Any] | None = None,
@@ -86,6 +88,12 @@ def train(
 
     >>> experiment = score_rl.train("replica:hopper-medium", variants=[{}, {"beta": 0.0}, {"bc_weight": 0.0}])
 
+    Data may be in memory: a `Dataset`, a dictionary of arrays, or a frame with what its `columns` are. They are kept in
+    the experiment's folder.
+
+    >>> experiment = score_rl.train(frame, columns={"observations": ["temp*"], "actions": ["valve"], "reward": "r",
+    ...                                             "episode": "trip", "time": "t"})
+
     `hold_out` keeps a share of every data set's trajectories from training, for `score_rl.judge`:
 
     >>> experiment = score_rl.train("logs.hdf5", environment="none", hold_out=0.1)
@@ -97,9 +105,10 @@ def train(
     log_every = None if log_every is None else whole_number("`log_every`", log_every)
     check_counts(steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, log_every=log_every)
     eval_every = default_eval_every(steps, log_every, cycle) if eval_every is None else eval_every
+    given = given_data(dataset, columns, environment, action_bounds)
     spec = ExperimentSpec(
         algorithms=algorithms,
-        datasets=source_names(dataset),
+        datasets=given.names,
         seeds=(seeds,) if isinstance(seeds, int) else tuple(seeds),
         steps=steps,
         eval_every=eval_every,
@@ -115,9 +124,11 @@ def train(
         hold_out=hold_out,
     )
     spec.check(cycle)
+    if given.kept and transitions is not None:
+        raise InputError("`transitions` is for data with a name or path; give fewer rows yourself.")
     path, announcer = default_folder(spec) if out is None else Path(out), Announcer(quiet=quiet)
     tell_who_gets_settings(algorithms, config or {}, announcer)
-    return _begin(spec, path, announcer, memory_limit=memory_limit, tensorboard=tensorboard)
+    return _begin(spec, path, announcer, given.kept, memory_limit=memory_limit, tensorboard=tensorboard)
 
 
 def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = True, quiet: bool = False) -> Experiment:
@@ -140,14 +151,20 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
 
 
 def _begin(
-    spec: ExperimentSpec, path: Path, announcer: Announcer, *, memory_limit: float | None, tensorboard: bool
+    spec: ExperimentSpec,
+    path: Path,
+    announcer: Announcer,
+    kept: Mapping[str, Dataset],
+    *,
+    memory_limit: float | None,
+    tensorboard: bool,
 ) -> Experiment:
     """Everything that is wrong with a request is found before its folder is made."""
     if memory_limit is not None and not 0 < memory_limit < math.inf:
         raise InputError(f"`memory_limit` is {memory_limit}; it must be a number of GiB, more than 0.")
     refuse_unwritable(path)
     Folder.refuse_if_taken(path)
-    datasets = load_datasets(spec, announcer.quiet)
+    datasets = load_datasets(spec, announcer.quiet, kept)
     runs = expand_runs(spec, datasets)
     refuse_unready_runs(spec, runs)
     tell_data_warnings(runs, announcer)
@@ -157,6 +174,7 @@ def _begin(
     fleets = form_fleets(runs, spec, memory_limit, announcer)
     spec.to_json()  # refuse what cannot be stored before the folder is made
     folder = Folder.create(path, _new_record(spec, datasets, runs, fleets))
+    keep_data(kept, folder.path)
     _train_fleets(spec, fleets, folder, announcer, tensorboard=tensorboard)
     return Experiment(path)
 

@@ -128,6 +128,7 @@ class ExperimentRecord:
     datasets: Mapping[str, DatasetRecord]
     runs: tuple[RunRecord, ...]
     began_in: str | None = None  # the folder relative to which the request names its files
+    folder: Path | None = dataclasses.field(default=None, compare=False)  # where it was read from; not stored
     created: str = dataclasses.field(default_factory=_now)
     format: int = FORMAT
 
@@ -165,6 +166,7 @@ class ExperimentRecord:
             datasets=datasets,
             runs=runs,
             began_in=fields.optional("began_in", str),
+            folder=file.parent,
             created=fields.get("created", str),
         )
 

@@ -13,6 +13,7 @@ from score_rl.data.collection.policies import LAYERS
 from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.sources.hdf5_file import Hdf5File, open_hdf5
 from score_rl.data.sources.reader import Reader, Recording, Request, file_facts
+from score_rl.data.trajectories import Recorded, TrajectoryReturns
 from score_rl.errors import InputError, printable
 
 REQUIRED = ("observations", "actions", "rewards", "terminals", "timeouts")
@@ -40,7 +41,7 @@ def read_hdf5(path: Path, kind: str, *, trusted: bool = False) -> Recording:
                 f"a D4RL-format file needs {', '.join(REQUIRED)}."
             )
         columns = {key: file.array(key) for key in (*REQUIRED, *OPTIONAL) if key in file}
-        metadata = read_metadata(file)
+        metadata, recorded = read_metadata(file), _recorded(file)
     recipe = {"recipe": dict(metadata.recipe)} if metadata.recipe else {}
     return Recording(
         columns,
@@ -49,6 +50,7 @@ def read_hdf5(path: Path, kind: str, *, trusted: bool = False) -> Recording:
         environment=metadata.environment,
         action_bounds=metadata.action_bounds,
         labels=metadata.labels,
+        recorded=recorded,
     )
 
 
@@ -91,6 +93,32 @@ def write_labels(metadata: Any, labels: Labels) -> None:
             metadata.create_dataset(key, data=list(names), dtype=h5py.string_dtype())
     if labels.units:
         metadata["units"] = json.dumps(dict(labels.units))
+
+
+def write_recorded(metadata: Any, recorded: Recorded) -> None:
+    """Store what a recording held before rows were dropped in the open group `metadata`."""
+    values, complete = recorded.returns
+    group = metadata.create_group("recorded")
+    group["returns"], group["complete"] = values, complete
+    group["lengths"], group["starts"] = recorded.lengths, recorded.starts
+    group["dropped"] = [recorded.dropped_rows, recorded.dropped_trajectories]
+
+
+def _recorded(file: Hdf5File) -> Recorded | None:
+    if "metadata/recorded" not in file:
+        return None
+    names = ("returns", "complete", "lengths", "starts", "dropped")
+    returns, complete, lengths, starts, dropped = (file.array(f"metadata/recorded/{name}") for name in names)
+    counts = {values.shape for values in (returns, complete, lengths, starts)}
+    if len(counts) > 1 or returns.ndim != 1 or dropped.shape != (2,) or not np.isfinite(returns).all():
+        raise InputError(f"{file.path}: metadata/recorded does not say the same of each trajectory: remove it.")
+    return Recorded(
+        returns=TrajectoryReturns(returns.astype(np.float64), complete.astype(bool)),
+        lengths=lengths.astype(np.int64),
+        starts=starts.astype(np.int64),
+        dropped_rows=int(dropped[0]),
+        dropped_trajectories=int(dropped[1]),
+    )
 
 
 def read_recipe(file: Hdf5File) -> Mapping[str, Any] | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from score_rl.data.columns import Bounds
 from score_rl.data.labels import NO_LABELS, Labels
+from score_rl.data.trajectories import Recorded
 
 
 class Request(NamedTuple):
@@ -37,6 +38,7 @@ class Recording:
     names_module: bool = False  # whether the reader itself says which module knows the environment; no file may
     action_bounds: Bounds | None = None
     labels: Labels = NO_LABELS
+    recorded: Recorded | None = None  # of a saved data set: what was known before rows were dropped
 
 
 @dataclass(frozen=True)
