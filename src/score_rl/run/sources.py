@@ -80,7 +80,7 @@ def load_same_dataset(record: ExperimentRecord, name: str, quiet: bool) -> Datas
     """One data set of an experiment by its name, the others left alone where names tell which it is."""
     sources = sorted(record.request.datasets, key=lambda source: name not in (source, Path(source).stem))
     for source in sources:
-        found = (locate_source(source, record.began_in),)
+        found = (locate_source(source, record),)
         (dataset,) = load_datasets(dataclasses.replace(record.request, datasets=found), quiet)
         if dataset.name == name:
             _refuse_others(record, dataset)
