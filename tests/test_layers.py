@@ -39,10 +39,24 @@ MAY_USE = {
         "rollout",
         "deploy",
     },
+    "judge": {"errors", "nets", "data", "algorithms", "engine", "store", "rollout", "run"},
     "report": {"errors", "disk", "envs", "algorithms", "store"},
     "paper": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout", "run", "report"},
-    "cli": {"errors", "versions", "data", "envs", "algorithms", "store", "rollout", "deploy", "run", "report", "paper"},
-    "__init__": {"errors", "versions", "data", "run"},
+    "cli": {
+        "errors",
+        "versions",
+        "data",
+        "envs",
+        "algorithms",
+        "store",
+        "rollout",
+        "deploy",
+        "run",
+        "judge",
+        "report",
+        "paper",
+    },
+    "__init__": {"errors", "versions", "data", "run", "judge"},
 }
 
 

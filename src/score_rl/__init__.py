@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from score_rl.data.catalogue import load_dataset
     from score_rl.data.dataset import Dataset
     from score_rl.errors import InputError
+    from score_rl.judge.judging import judge
     from score_rl.run.experiment import Experiment, load
     from score_rl.run.launch import resume, train
 
-__all__ = ["Dataset", "Experiment", "InputError", "load", "load_dataset", "resume", "train"]
+__all__ = ["Dataset", "Experiment", "InputError", "judge", "load", "load_dataset", "resume", "train"]
 
 _HOME = {
     "Dataset": "score_rl.data.dataset",
     "Experiment": "score_rl.run.experiment",
     "InputError": "score_rl.errors",
+    "judge": "score_rl.judge.judging",
     "load": "score_rl.run.experiment",
     "load_dataset": "score_rl.data.catalogue",
     "resume": "score_rl.run.launch",

@@ -169,7 +169,7 @@ class TrainedRun:
         if environment in (None, "none"):
             raise InputError(
                 f"{self.id} was trained without an environment, so there is nothing to act in; train it with "
-                "--environment, or look at what docs/data.md says of judging without a simulator."
+                "--environment, or judge it from data alone with score judge."
             )
         self._warn()
         return PolicyToPlay(

@@ -1,0 +1,121 @@
+"""`score judge`."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+from rich.markup import escape
+from rich.table import Table
+
+from score_rl.cli.terminal import OUT, parse
+
+COLOURS = {"better than the behaviour": "green", "not distinguishable": "yellow", "worse": "red"}
+
+
+@dataclasses.dataclass(frozen=True)
+class JudgeArguments:
+    """Judge the policies of an experiment from recorded data alone, and the behaviour that recorded them.
+
+    Fitted Q evaluation and a learned model say what each policy earns per step, beside what the behaviour earns.
+    Distances say whether the data can tell that at all. Each policy gets one of four verdicts; docs/judging.md has the
+    rules. What was found is stored in the folder, and `score report` shows it.
+
+    Examples:
+      score train --dataset logs.hdf5 --environment none --hold-out 0.1 --seeds 0 1 2 --out runs/logs
+      score judge runs/logs
+      score judge runs/logs --data newer_logs.hdf5
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """Folder of the experiment."""
+    data: Path | None = None
+    """Judge by these data, which took no part in training. Without it: by what `--hold-out` kept aside."""
+    run: tuple[str, ...] = ()
+    """Only these runs."""
+    effort: Literal["auto", "quick", "normal", "thorough"] = "auto"
+    """How large the evaluators are. quick takes minutes on a CPU; auto is quick there and normal on a GPU."""
+    discount: float | None = None
+    """γ of all estimates. Unless given, the methods' own, but no horizon longer than the recorded trajectories."""
+    quiet: bool = False
+    """Print only the table."""
+
+
+def judge_command(arguments: Sequence[str]) -> int:
+    asked = parse(JudgeArguments, arguments, "score judge")
+    from score_rl.judge.judging import judge
+
+    record = judge(
+        asked.folder, asked.data, runs=asked.run, effort=asked.effort, discount=asked.discount, quiet=asked.quiet
+    )
+    for data in record.data:
+        OUT.print(verdict_table(data))
+        for line in remarks(data):
+            OUT.print(escape(line), soft_wrap=True)
+    OUT.print(
+        f"Stored in {asked.folder}/judgement.json; score report {asked.folder} --out page shows all of it.",
+        soft_wrap=True,
+    )
+    return 0
+
+
+def verdict_table(data: Any) -> Table:
+    """The verdicts, best first; red where a policy is worse or not to be trusted."""
+    table = Table(title=escape(f"{data.name}: reward per step, with 90 % intervals"), title_justify="left")
+    for heading in ("run", "verdict"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("fitted Q", "model", "moved", "unknown"):
+        table.add_column(heading, justify="right")
+    for name, run in _ranked(data.runs):
+        colour = COLOURS.get(run.verdict, "bold red")
+        distance = run.distance
+        table.add_row(
+            escape(name),
+            f"[{colour}]{run.verdict}[/]",
+            *(_against(run.estimates.get(kind)) for kind in ("fitted Q", "model")),
+            "" if distance is None else f"{sum(distance.moved) / len(distance.moved):.2f}",
+            "" if distance is None else f"{distance.unknown:.0%}",
+        )
+    mine = data.behaviour
+    table.add_section()
+    table.add_row("behaviour", f"recorded {data.recorded:.4g}", *(_alone(mine[kind]) for kind in ("fitted Q", "model")))
+    return table
+
+
+def _ranked(runs: Any) -> list[tuple[str, Any]]:
+    from score_rl.store.judgements import rank_of
+
+    return sorted(runs.items(), key=lambda item: -rank_of(item[1]))
+
+
+def _against(estimate: Any) -> str:
+    """How much more than the behaviour's it is."""
+    if estimate is None:
+        return ""
+    return f"{estimate.difference:+.3g}\n({estimate.difference_low:+.3g} to {estimate.difference_high:+.3g})"
+
+
+def _alone(estimate: Any) -> str:
+    return f"{estimate.value:.4g}"
+
+
+def remarks(data: Any) -> list[str]:
+    """Why policies are doubted, how far the estimators agree, and what the figures mean."""
+    from score_rl.store.judgements import DOUBTFUL
+
+    lines = [f"{name}: {' '.join(run.reasons)}" for name, run in _ranked(data.runs) if run.verdict == DOUBTFUL]
+    lines.append(data.agreement)
+    where = f"{data.trajectories:,} trajectories ({data.rows:,} rows)"
+    if data.held_out:
+        lines.append(f"Judged on {where} that took no part in training, discount {data.discount:.3g}.")
+    else:
+        lines.append(
+            f"Judged on the very {where} that were trained on, which flatters: train with --hold-out 0.1, or give "
+            "--data."
+        )
+    lines.append(
+        "Differences are from the behaviour. moved: how far actions are from the recorded ones, in half-ranges. "
+        "unknown: states in which the data do not tell what the action does (1 % is normal)."
+    )
+    return lines
