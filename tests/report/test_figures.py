@@ -11,6 +11,7 @@ import pytest
 
 from score_rl.report import curve_figures, drawing, figure_style, map_figures, score_figures
 from score_rl.report.curve_figures import Panel, Series
+from score_rl.report.figure_style import COLOURS
 from score_rl.report.inline_svg import inline_svg
 from score_rl.report.map_figures import PointMap
 from score_rl.report.results import Curve
@@ -135,7 +136,7 @@ def texts(figure: Any) -> list[str]:
 
 def test_more_methods_than_colours_are_named_at_their_dots() -> None:
     one = Estimate(1.0, 0.0, 2.0)
-    few = {f"method {place}": {"a": one, "b": one} for place in range(8)}
+    few = {f"method {place}": {"a": one, "b": one} for place in range(len(COLOURS))}
     assert texts(score_figures.score_bars(few)).count("method 3") == 1, "a legend"
     many = few | {"one more": {"a": one}}
     assert texts(score_figures.score_bars(many)).count("method 3") == 2, "on each data set"

@@ -107,7 +107,8 @@ def test_one_that_is_killed_is_replaced_and_asked_again(judges: Judges) -> None:
 
 
 def test_one_that_is_killed_in_the_middle_is_replaced(judges: Judges) -> None:
-    expected = answered(judges, questions())
+    many = [question._replace(seeds=question.seeds * 20) for question in questions()]  # longer than a few looks
+    expected = answered(judges, many)
     killed: list[int] = []
 
     def kill() -> bool:
@@ -117,7 +118,7 @@ def test_one_that_is_killed_in_the_middle_is_replaced(judges: Judges) -> None:
             os.kill(killed[-1], signal.SIGKILL)
         return False
 
-    for answer, other in zip(judges.ask(questions(), stop=kill), expected, strict=True):
+    for answer, other in zip(judges.ask(many, stop=kill), expected, strict=True):
         assert isinstance(answer, Played)
         np.testing.assert_array_equal(answer.returns, other.returns)
     assert len(killed) == 2

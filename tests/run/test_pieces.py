@@ -13,6 +13,7 @@ from score_rl.engine import effort, program
 from score_rl.engine.effort import OPERATIONS_PER_NUMBER, count_operations
 from score_rl.engine.program import FleetProgram
 from score_rl.errors import Stopped
+from score_rl.run.checkpoint_writer import HISTORY
 from score_rl.run.expansion import expand_runs
 from score_rl.run.experiment import Experiment
 from score_rl.run.progress import TrainingProgress
@@ -71,7 +72,9 @@ def table(experiment: Experiment) -> list[Row]:
 
 
 def states(experiment: Experiment) -> dict[str, np.ndarray]:
-    return load_checkpoint(checkpoints(experiment.folder.fleet(0))[0])[1]
+    """All that a checkpoint holds but its copy of the measurements, which has speeds by the clock."""
+    arrays = load_checkpoint(checkpoints(experiment.folder.fleet(0))[0])[1]
+    return {name: array for name, array in arrays.items() if name != HISTORY}
 
 
 def assert_same(one: Experiment, other: Experiment) -> None:

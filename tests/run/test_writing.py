@@ -39,7 +39,8 @@ def test_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert written[-1] == 10 * WINDOWS
     quick, late = (load_checkpoint(checkpoints(tmp_path / name / "fleet-0")[0]) for name in ("quick", "slow"))
     assert quick[0] == late[0] == 10 * WINDOWS
-    assert all((quick[1][name] == late[1][name]).all() for name in quick[1])
+    trained = quick[1].keys() - {checkpoint_writer.HISTORY}  # the copy of the measurements has speeds by the clock
+    assert all((quick[1][name] == late[1][name]).all() for name in trained)
 
 
 def test_a_disk_that_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
