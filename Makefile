@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev train test test-all lint format speed tables evidence clean
+.PHONY: help install install-dev train test test-all lint format docs speed tables evidence clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,10 @@ format: $(VENV)/.installed-dev  ## let ruff format and repair
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+docs: $(VENV)/.installed-dev  ## the documentation site, in site/; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "To read it: $(BIN)/python -m http.server -d site"
+
 speed: $(VENV)/.installed-dev  ## how fast it is, beside PyTorch and d3rlpy (10 minutes on 2 cores)
 	@$(PIP) install --editable '.[benchmark]'
 	@$(PIP) install --no-deps d3rlpy==2.8.1
@@ -63,4 +67,4 @@ evidence: $(VENV)/.installed-dev  ## put the stored scores beside the paper's: R
 	@$(BIN)/python -m score_rl.paper.evidence
 
 clean:  ## remove .venv and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build src/*.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist site src/*.egg-info
