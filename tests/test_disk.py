@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import stat
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from score_rl import disk
-from score_rl.disk import cache_folder, replacing, write_file
+from score_rl.disk import cache_folder, private_folder, replacing, write_file
 from score_rl.errors import InputError
 
 
@@ -41,6 +42,20 @@ def test_the_cache_is_where_version_0_1_0_had_it(platform: str, expected: str, m
         "platformdirs.windows.get_win_folder", lambda name: f"/home/{name == 'CSIDL_LOCAL_APPDATA' and 'local'}"
     )
     assert str(cache_folder()).replace("\\", "/").endswith(f"/{expected}")
+
+
+def test_a_folder_of_the_cache_is_its_user_s_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies there is run: compiled programs are machine code."""
+    folder = private_folder(tmp_path / "cache" / "compiled")
+    assert [stat.S_IMODE(place.stat().st_mode) for place in (folder.parent, folder)] == [0o700, 0o700]
+    folder.chmod(0o777)
+    assert stat.S_IMODE(private_folder(folder).stat().st_mode) == 0o700, "one of earlier versions is closed"
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    with pytest.raises(InputError, match=r"belongs to user .*: set SCORE_RL_CACHE to a folder of your own\."):
+        private_folder(folder)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file is no folder"):
+        private_folder(tmp_path / "file")
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:

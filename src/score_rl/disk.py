@@ -3,9 +3,10 @@
 import errno
 import os
 import shutil
+import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -16,6 +17,7 @@ ANOTHER_CACHE = "free some space or set SCORE_RL_CACHE to a folder on another di
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FORBIDDEN = (errno.EACCES, errno.EROFS, errno.EPERM, errno.ENOTDIR, errno.EEXIST, errno.EISDIR)
 TOO_MANY_OPEN = (errno.EMFILE, errno.ENFILE)
+PRIVATE, OTHERS = 0o700, 0o077  # what a folder of the cache allows, and what it never does
 
 
 def cache_folder(cache: Path | None = None) -> Path:
@@ -25,6 +27,41 @@ def cache_folder(cache: Path | None = None) -> Path:
     if chosen := os.environ.get("SCORE_RL_CACHE"):
         return Path(chosen).expanduser()
     return user_cache_path("score-rl", appauthor=False, opinion=False)
+
+
+def private_folder(folder: Path) -> Path:
+    """A folder of the cache, made if it is not there: its user's, and nobody else can read or write in it.
+
+    Whoever can write into the cache can put programs there that this user then runs. So a folder of somebody else is
+    refused, and one that others could reach is closed to them.
+    """
+    with disk_errors(folder, if_full=ANOTHER_CACHE):
+        for place in (*reversed(folder.parents), folder):
+            with suppress(FileExistsError):
+                place.mkdir(mode=PRIVATE)
+        status = folder.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise InputError(f"{folder} is no folder: remove it, or set SCORE_RL_CACHE to another place.")
+        if not hasattr(os, "geteuid"):  # Windows: folders of a user are closed to others
+            return folder
+        if status.st_uid != os.geteuid():
+            raise InputError(
+                f"{folder} belongs to {_user(status.st_uid)}, and nothing of another user's cache is trusted: set "
+                "SCORE_RL_CACHE to a folder of your own."
+            )
+        if stat.S_IMODE(status.st_mode) & OTHERS:
+            folder.chmod(PRIVATE)
+    return folder
+
+
+def _user(number: int) -> str:
+    """Who that is, as far as this machine knows."""
+    try:
+        import pwd
+
+        return f"user {pwd.getpwuid(number).pw_name}"
+    except (ImportError, KeyError):
+        return f"user number {number}"
 
 
 def write_file(path: Path, content: bytes | str, *, if_full: str = "free some space") -> None:

@@ -7,9 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from score_rl.errors import printable
 from score_rl.live_line import Fact, LiveLine, as_duration, bar_line
 
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
+
+
+def say(message: str) -> None:
+    """Something about a file of the cache that its user should know, also where no bar is wanted."""
+    from rich.console import Console
+
+    Console(stderr=True).print(printable(message), highlight=False, markup=False, soft_wrap=True)
 
 
 @contextmanager

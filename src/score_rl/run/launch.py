@@ -23,7 +23,7 @@ from score_rl.run.extension import longer_request, store_longer_request
 from score_rl.run.fleets import form_fleets, stored_fleets
 from score_rl.run.given_data import given_data, keep_data
 from score_rl.run.messages import Announcer
-from score_rl.run.notes import tell_data_warnings, tell_presets, tell_schedules, tell_who_gets_settings
+from score_rl.run.notes import tell_data_warnings, tell_presets, tell_programs, tell_schedules, tell_who_gets_settings
 from score_rl.run.requested import requested_algorithms
 from score_rl.run.signals import StopRequest
 from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets
@@ -146,6 +146,7 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     if spec != experiment.spec:
         tell_schedules(runs, spec.steps, announcer)
         store_longer_request(experiment, spec)
+    tell_programs(keep_compiled_programs(), announcer)
     _train_fleets(spec, fleets, experiment.folder, announcer, tensorboard=tensorboard)
     return Experiment(path)
 
@@ -170,7 +171,7 @@ def _begin(
     tell_data_warnings(runs, announcer)
     tell_presets(runs, spec, announcer)
     tell_schedules(runs, spec.steps, announcer)
-    keep_compiled_programs()
+    tell_programs(keep_compiled_programs(), announcer)
     fleets = form_fleets(runs, spec, memory_limit, announcer)
     spec.to_json()  # refuse what cannot be stored before the folder is made
     folder = Folder.create(path, _new_record(spec, datasets, runs, fleets))
@@ -196,7 +197,6 @@ def _train_fleets(
     spec: ExperimentSpec, fleets: Sequence[Sequence[Run]], folder: Folder, announcer: Announcer, *, tensorboard: bool
 ) -> None:
     """One after the other, in a folder that nobody else trains in meanwhile."""
-    keep_compiled_programs()
     with held(folder.path):
         status, stop = StatusKeeper(folder), StopRequest()
         with (

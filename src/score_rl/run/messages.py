@@ -85,6 +85,10 @@ def compiled(seconds: float, needs: Footprint, device: str, devices: int) -> str
     )
 
 
+def programs_not_kept(reason: str) -> str:
+    return f"Note: compiled programs are not kept for the next start, since {reason.rstrip('.')}."
+
+
 # -- checkpoints --------------------------------------------------------------------------------------------------
 
 
@@ -174,6 +178,10 @@ def stage_reused(stage: str, reused: int, runs: int, cache: Path) -> str:
 
 def damaged_stage(path: Path, reason: Exception) -> str:
     return f"{path} is damaged ({reason}); the stage is trained again."
+
+
+def stage_not_trusted(stage: str, reason: Exception) -> str:
+    return f"The stage {stage!r} is trained here, since its stored result is not trusted: {reason}"
 
 
 def stage_not_kept(stage: str, reason: Exception) -> str:

@@ -47,6 +47,12 @@ def tell_presets(runs: Sequence[Run], spec: ExperimentSpec, announcer: Announcer
             announcer.say(messages.preset_settings(run.algorithm.title, run.dataset.name, left))
 
 
+def tell_programs(reason: str | None, announcer: Announcer) -> None:
+    """Why compiled programs are not kept, where they are not."""
+    if reason is not None:
+        announcer.say(messages.programs_not_kept(reason))
+
+
 def tell_schedules(runs: Sequence[Run], steps: int, announcer: Announcer) -> None:
     """Where a setting counts on more updates than training has, or on fewer: each setting once."""
     found = {}

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from score_rl.algorithms.algorithm import Stage
-from score_rl.disk import ANOTHER_CACHE, cache_folder
+from score_rl.disk import ANOTHER_CACHE, cache_folder, private_folder
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError
 from score_rl.run import messages
@@ -44,9 +44,17 @@ def find_result(run: Run, stage: Stage, shapes: Any, announcer: Announcer) -> An
     path = cache_path(run, stage)
     if not path.exists():
         return None
+    try:
+        private_folder(path.parent)
+    except InputError as error:
+        announcer.say(messages.stage_not_trusted(stage.name, error))
+        return None
     alone = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), shapes)
     try:
-        return from_arrays(load_checkpoint(path)[1], alone)
+        _, arrays, about = load_checkpoint(path)
+        if about != about | _about(run):
+            raise DamagedError("it was made of other data, or with another seed")
+        return from_arrays(arrays, alone)
     except DamagedError as error:
         announcer.say(messages.damaged_stage(path, error))
         return None
@@ -55,8 +63,14 @@ def find_result(run: Run, stage: Stage, shapes: Any, announcer: Announcer) -> An
 def keep_result(run: Run, stage: Stage, result: Any, announcer: Announcer) -> None:
     """Training needs no cache: where there is no space for it, that is said and nothing more."""
     path, arrays = cache_path(run, stage), to_arrays(result)
-    about = {"run": run.id, "dataset": run.dataset.name, "checksum": run.dataset.checksum, "seed": run.seed}
+    about = {"run": run.id, "dataset": run.dataset.name, **_about(run)}
     try:
+        private_folder(path.parent)
         write_arrays(path, 0, arrays, about, if_full=ANOTHER_CACHE)
     except InputError as error:
         announcer.say(messages.stage_not_kept(stage.name, error))
+
+
+def _about(run: Run) -> dict[str, Any]:
+    """What a result must be of, beside its name."""
+    return {"checksum": run.dataset.checksum, "seed": run.seed}

@@ -92,6 +92,26 @@ def test_a_corrupt_part_is_found_out_and_the_next_try_starts_clean(
     assert fetched() == CONTENT
 
 
+def test_more_than_was_published_is_not_kept(server: Server, fetched: Callable[[], bytes], tmp_path: Path) -> None:
+    """A server that never ends would fill the disk."""
+    server.content = CONTENT + b"x" * 10_000_000
+    with pytest.raises(InputError, match="sends more than the 300000 bytes published"):
+        fetched()
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_part_that_is_a_link_is_not_written_through(
+    server: Server, fetched: Callable[[], bytes], tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("keep")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "file.hdf5.part").symlink_to(precious)
+    with pytest.raises(InputError, match="is no ordinary file, and nothing is written through it"):
+        fetched()
+    assert precious.read_text() == "keep"
+
+
 def test_a_missing_page(server: Server, fetched: Callable[[], bytes]) -> None:
     server.status = 404
     with pytest.raises(InputError, match=r"could not be fetched .Not Found."):

@@ -1,5 +1,6 @@
 """Replicas: recipes, caching, and returns that stand where they should."""
 
+import stat
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from score_rl.data.collection.policies import ladder_catalogue, read_policy
 from score_rl.data.sources import replica
 from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.replica import holds_recipe, replica_names, replica_path, replica_recipe, replica_rows
+from score_rl.data.sources.sealed_file import seal_path
 from score_rl.errors import InputError
 
 
@@ -52,7 +54,36 @@ def test_a_replica_is_built_once_and_read_from_the_cache(tmp_path: Path, monkeyp
     monkeypatch.setattr(replica, "collect", None)  # nothing is recorded from here on
     again = load_dataset("replica:hopper-medium", transitions=700, cache=tmp_path, progress=False)
     assert again.checksum == first.checksum
-    assert len(list((tmp_path / "replica").iterdir())) == 1
+    file = replica_path(tmp_path, "hopper-medium", 700, 0)
+    assert sorted((tmp_path / "replica").iterdir()) == [file, seal_path(file)]
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [("rewards", "another checksum"), ("cut", "another checksum"), ("no seal", "no checksum"), ("link", "no ordinary")],
+)
+def test_a_replica_whose_content_changed_is_said_and_recorded_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str, said: str
+) -> None:
+    """Its recipe still says what it was: turned rewards were trained on without a word."""
+    first = load_dataset("replica:hopper-random", transitions=300, cache=tmp_path, progress=False)
+    path = replica_path(tmp_path, "hopper-random", 300, 0)
+    if damage == "rewards":
+        with h5py.File(path, "a") as file:
+            file["rewards"][...] = -file["rewards"][()]
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:-100])
+    elif damage == "no seal":
+        seal_path(path).unlink()
+    else:
+        path.rename(tmp_path / "elsewhere")
+        path.symlink_to(tmp_path / "elsewhere")
+    again = load_dataset("replica:hopper-random", transitions=300, cache=tmp_path, progress=False)
+    assert again.checksum == first.checksum
+    assert said in capsys.readouterr().err
+    load_dataset("replica:hopper-random", transitions=300, cache=tmp_path, progress=False)
+    assert capsys.readouterr().err == ""
 
 
 def test_seeds_and_sizes_have_files_of_their_own(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """Fetches a large file. A broken download is resumed; the file is checked and appears whole or not at all."""
 
 import http.client
+import os
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from score_rl.data.progress_bar import byte_progress
 from score_rl.data.sources.reader import file_checksum
-from score_rl.disk import ANOTHER_CACHE, disk_errors, make_room, put_in_place
+from score_rl.disk import ANOTHER_CACHE, disk_errors, make_room, private_folder, put_in_place
 from score_rl.errors import InputError
 
 BLOCK = 1 << 20
@@ -20,7 +22,10 @@ def fetch(url: str, path: Path, size: int, sha256: str, *, label: str, progress:
     """Fetch `url` to `path`. After a failure the beginning stays beside it as `.part`, to be resumed."""
     part = path.with_name(path.name + ".part")
     with disk_errors(path, if_full=ANOTHER_CACHE), byte_progress(label, size, progress) as advance:
+        private_folder(path.parent)
         make_room(path, size)
+        if part.is_symlink() or (part.exists() and not part.is_file()):
+            raise InputError(f"{part} is no ordinary file, and nothing is written through it: remove it.")
         if part.exists():
             if part.stat().st_size > size:  # not a beginning of this file
                 part.unlink()
@@ -53,10 +58,27 @@ def _resume(url: str, part: Path, size: int, advance: Callable[[int], None]) -> 
         resumed = answer.status == http.client.PARTIAL_CONTENT
         if have and not resumed:
             advance(-have)
-        with part.open("ab" if resumed else "wb") as file:
-            while block := answer.read(BLOCK):
+        with _opened(part, have if resumed else 0) as file:
+            left = size - file.tell()
+            while block := answer.read(min(BLOCK, left + 1)):
+                left -= len(block)
+                if left < 0:
+                    part.unlink()
+                    raise InputError(
+                        f"{url} sends more than the {size} bytes published, so it is not the file it should be: try "
+                        "again, or get the file from another mirror."
+                    )
                 file.write(block)
                 advance(len(block))
+
+
+def _opened(part: Path, keep: int) -> BinaryIO:
+    """The file to write on after so many bytes. A link in its place is not followed."""
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    file = os.fdopen(descriptor, "wb")
+    file.truncate(keep)
+    file.seek(keep)
+    return file
 
 
 def _check(part: Path, url: str, size: int, sha256: str) -> None:

@@ -24,7 +24,9 @@ from score_rl.data.collection.oracle_recording import (
     read_oracle_recipe,
     record_oracles,
 )
+from score_rl.data.progress_bar import say
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request, file_facts
+from score_rl.data.sources.sealed_file import broken_seal, sealing
 from score_rl.errors import InputError, unknown_name
 
 TASKS = 5  # of every environment
@@ -124,9 +126,13 @@ def ready_recording(asked: Asked, request: Request) -> Path:
         raise InputError(f"the seed {request.seed} is negative, but a recording needs one of 0 or more.")
     episodes = _episodes(request.transitions, FAMILIES[asked.environment].episodes)
     path = recorded_file(asked.recording, request.cache, episodes, request.seed)
-    if not holds_oracle_recipe(path, oracle_recipe(task, episodes, request.seed)):
+    problem = broken_seal(path) if path.exists() else None
+    if problem is not None:
+        say(f"{path} is not used, since {problem}; it is recorded anew.")
+    if problem is not None or not holds_oracle_recipe(path, oracle_recipe(task, episodes, request.seed)):
         label = f"recording ogbench:{asked.recording}"
-        record_oracles(path, task, episodes, request.seed, label=label, progress=request.progress)
+        with sealing(path):
+            record_oracles(path, task, episodes, request.seed, label=label, progress=request.progress)
     return path
 
 

@@ -16,10 +16,11 @@ from score_rl.data.collection.policies import (
 )
 from score_rl.data.collection.recorder import collect
 from score_rl.data.collection.writing import RECIPE_FORMAT, library_versions, unit_bounds, write_hdf5
-from score_rl.data.progress_bar import row_progress
+from score_rl.data.progress_bar import row_progress, say
 from score_rl.data.sources.hdf5 import read_hdf5, read_recipe
 from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request
+from score_rl.data.sources.sealed_file import broken_seal, sealing
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name
 
@@ -76,14 +77,15 @@ def build_replica(
     with row_progress(f"recording replica:{name}", recipe["transitions"], progress) as advance:
         rows = collect(recipe["environment"], streams, seed=seed, on_rows=advance)
     single = policies[0] if len(policies) == 1 else None
-    write_hdf5(
-        path,
-        rows,
-        environment=recipe["environment"],
-        action_bounds=unit_bounds(recipe["environment"]),
-        recipe={**recipe, "versions": library_versions()},
-        policy=single if isinstance(single, SquashedGaussian) else None,
-    )
+    with sealing(path):
+        write_hdf5(
+            path,
+            rows,
+            environment=recipe["environment"],
+            action_bounds=unit_bounds(recipe["environment"]),
+            recipe={**recipe, "versions": library_versions()},
+            policy=single if isinstance(single, SquashedGaussian) else None,
+        )
 
 
 def replica_path(cache: Path, name: str, transitions: int | None, seed: int) -> Path:
@@ -105,10 +107,13 @@ def holds_recipe(path: Path, recipe: Mapping[str, Any]) -> bool:
 
 
 def ready_replica(name: str, transitions: int | None, seed: int, cache: Path, progress: bool) -> Path:
-    """The cached file of a replica. It is recorded if it is not there or was made by another recipe."""
+    """The cached file of a replica. It is recorded if it is not there, is damaged or was made by another recipe."""
     recipe = replica_recipe(name, transitions, seed)
     path = replica_path(cache, name, transitions, seed)
-    if not holds_recipe(path, recipe):
+    problem = broken_seal(path) if path.exists() else None
+    if problem is not None:
+        say(f"{path} is not used, since {problem}; it is recorded anew.")
+    if problem is not None or not holds_recipe(path, recipe):
         build_replica(name, path, transitions=transitions, seed=seed, progress=progress)
     return path
 
