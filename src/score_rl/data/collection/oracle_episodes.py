@@ -40,7 +40,7 @@ class OracleTask:
     """What is recorded: an environment, and how its oracles behave."""
 
     environment: str  # such as cube-single
-    kind: str  # play or noisy
+    kind: str  # play or noisy; of a maze navigate or stitch
     steps: int  # rows of an episode
     random_actions: float  # share of the actions that are drawn at random
 
@@ -63,7 +63,7 @@ class OracleEpisodes:
             attempt += 1
 
     def _attempt(self, numbers: tuple[int, int, int]) -> Rows:
-        draws = _seeded(numbers)
+        draws = seeded(numbers)
         observation, info = self._environment.reset(seed=int(draws.integers(2**31)))
         stacking = draws.uniform(*_stacking_range(self._task.environment))
         noise = draws.uniform(0, MOST_NOISE) if self._task.kind == "noisy" else None
@@ -98,8 +98,9 @@ class OracleEpisodes:
 
 def make_for_recording(task: OracleTask) -> Any:
     """The environment in which the oracles act: it goes on when a target is reached."""
-    about = {"terminate_at_goal": False, "mode": "data_collection", "max_episode_steps": task.steps}
-    return make_quietly(f"{task.environment}-v0", **about)
+    about = {"terminate_at_goal": False, "max_episode_steps": task.steps}
+    mode = {} if task.environment.startswith("pointmaze") else {"mode": "data_collection"}
+    return make_quietly(f"{task.environment}-v0", **about, **mode)
 
 
 def make_oracles(task: OracleTask, environment: Any) -> dict[str, Any]:
@@ -155,7 +156,7 @@ def _stacking_range(environment: str) -> tuple[float, float]:
     return STACKING[size] if family == "cube" else (OTHER_STACKING, OTHER_STACKING)
 
 
-def _seeded(numbers: tuple[int, int, int]) -> np.random.Generator:
+def seeded(numbers: tuple[int, int, int]) -> np.random.Generator:
     """A generator from these numbers. The oracles draw from NumPy's global one, which is seeded alike."""
     own, oracles = np.random.SeedSequence(numbers).spawn(2)
     np.random.seed(oracles.generate_state(4))  # noqa: NPY002  # it is the package's own generator

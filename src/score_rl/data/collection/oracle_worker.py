@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from score_rl.data.collection.maze_episodes import MazeEpisodes
 from score_rl.data.collection.oracle_episodes import OracleEpisodes, OracleTask
 from score_rl.disk import replacing
 
@@ -21,7 +22,9 @@ def main() -> None:
     os.dup2(2, 1)  # whatever prints must not print into what is said
     warnings.simplefilter("ignore")
     about = json.loads(sys.stdin.readline())
-    episodes, starter = OracleEpisodes(OracleTask(**about["task"]), about["seed"]), os.getppid()
+    task, starter = OracleTask(**about["task"]), os.getppid()
+    recorder = MazeEpisodes if task.environment.startswith("pointmaze") else OracleEpisodes
+    episodes = recorder(task, about["seed"])
     for line in sys.stdin:
         part = json.loads(line)
         recorded = []

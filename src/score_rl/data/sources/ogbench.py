@@ -2,7 +2,8 @@
 
 `ogbench:cube-single-play-singletask-task2` is the recording `cube-single-play` with the rewards of task 2. A published
 file is taken where it is: in the cache, or where OGBench's package puts it. Else manipulation data are recorded here
-by the oracles that made the published ones. Data that need a learned expert are read from files only.
+by the oracles that made the published ones, and so are the point's ways through mazes. Data that need a learned expert
+are read from files only.
 
 Reward and success of a row belong to the state in which the row begins. Where that state solves the task, nothing is
 bootstrapped, and the recording goes on: such a row is a terminal inside its trajectory. The last row of a trajectory
@@ -30,18 +31,24 @@ from score_rl.data.sources.sealed_file import broken_seal, sealing
 from score_rl.errors import InputError, unknown_name
 
 TASKS = 5  # of every environment
-STEPS = 1001  # rows of a recorded episode of manipulation
 PACKAGE_FOLDER = Path("~/.ogbench/data")  # where OGBench's package keeps what it fetches
 NAME = re.compile(r"(?P<recording>[a-z0-9-]+?)-singletask(-task(?P<task>\d+))?(-v0)?")
-OTHER_FAMILIES = ("pointmaze", "antmaze", "humanoidmaze", "antsoccer")  # read from files only
+OTHER_FAMILIES = ("antmaze", "humanoidmaze", "antsoccer")  # read from files only
 
 
 class Family(NamedTuple):
-    """How the published data of an environment were recorded."""
+    """How the published data of a manipulation environment were recorded, play and noisy."""
 
     episodes: int
     random_actions: float  # of noisy data
     default_task: int  # where the name has none
+
+
+class Size(NamedTuple):
+    """How much of a recording was published."""
+
+    episodes: int
+    steps: int  # rows of an episode; the last has no next observation
 
 
 FAMILIES = {
@@ -56,6 +63,17 @@ FAMILIES = {
     "puzzle-4x6": Family(5000, 0.2, 2),
 }
 KINDS = ("play", "noisy")
+STEPS = 1001  # of manipulation
+MAZES = {
+    f"pointmaze-{maze}": {"navigate": Size(*sizes), "stitch": Size(5000, 201)}
+    for maze, sizes in {
+        "medium": (1000, 1001), "large": (1000, 1001), "giant": (500, 2001), "teleport": (1000, 1001),
+    }.items()
+}  # fmt: skip
+SIZES = {
+    **{f"{name}-{kind}": Size(family.episodes, STEPS) for kind in KINDS for name, family in FAMILIES.items()},
+    **{f"{name}-{kind}": size for name, kinds in MAZES.items() for kind, size in kinds.items()},
+}  # of all that can be recorded here
 
 
 class Asked(NamedTuple):
@@ -75,14 +93,14 @@ class Asked(NamedTuple):
     def recorded_as(self) -> OracleTask:
         """What to record. Refused where that needs more than the package has."""
         kind = self.recording.removeprefix(f"{self.environment}-")
-        if self.environment not in FAMILIES or kind not in KINDS:
+        if self.recording not in SIZES:
             raise InputError(
                 f"ogbench:{self.recording} cannot be recorded here, since its robots need a learned expert that is "
                 f"not in OGBench's package: put the published {self.recording}-v0.npz into "
                 f"{PACKAGE_FOLDER.expanduser()}."
             )
         share = FAMILIES[self.environment].random_actions if kind == "noisy" else 0.0
-        return OracleTask(self.environment, kind, STEPS, share)
+        return OracleTask(self.environment, kind, SIZES[self.recording].steps, share)
 
 
 def taken_apart(name: str) -> Asked:
@@ -90,19 +108,22 @@ def taken_apart(name: str) -> Asked:
     match = NAME.fullmatch(name)
     recording = match["recording"] if match else ""
     environment = recording.rpartition("-")[0]
-    known = environment in FAMILIES and recording.rpartition("-")[2] in KINDS
     other = environment.partition("-")[0] in OTHER_FAMILIES
     task = int(match["task"]) if match and match["task"] else None
-    if not (known or other) or (task is not None and not 1 <= task <= TASKS):
+    if not (recording in SIZES or other) or (task is not None and not 1 <= task <= TASKS):
         raise unknown_name("data set", f"ogbench:{name}", [f"ogbench:{each}" for each in ogbench_names()])
     return Asked(recording, environment, task)
 
 
 def ogbench_names() -> list[str]:
     """What can be recorded here, without "ogbench:": each recording with its default task, of five."""
-    return [
-        f"{name}-{kind}-singletask-task{family.default_task}" for kind in KINDS for name, family in FAMILIES.items()
-    ]
+    return [f"{recording}-singletask-task{default_task(recording)}" for recording in SIZES]
+
+
+def default_task(recording: str) -> int:
+    """The task that its environment has where a name has none."""
+    family = FAMILIES.get(recording.rpartition("-")[0])
+    return 1 if family is None else family.default_task
 
 
 def published_file(recording: str, cache: Path) -> Path | None:
@@ -124,7 +145,7 @@ def ready_recording(asked: Asked, request: Request) -> Path:
     task = asked.recorded_as()
     if request.seed < 0:
         raise InputError(f"the seed {request.seed} is negative, but a recording needs one of 0 or more.")
-    episodes = _episodes(request.transitions, FAMILIES[asked.environment].episodes)
+    episodes = _episodes(request.transitions, SIZES[asked.recording])
     path = recorded_file(asked.recording, request.cache, episodes, request.seed)
     problem = broken_seal(path) if path.exists() else None
     if problem is not None:
@@ -172,9 +193,9 @@ def relabelled(columns: Mapping[str, np.ndarray], gymnasium_id: str) -> dict[str
     return {**kept, "rewards": labels["rewards"], "terminals": solved}
 
 
-def _episodes(transitions: int | None, published: int) -> int:
+def _episodes(transitions: int | None, published: Size) -> int:
     """As many whole episodes as have so many transitions."""
-    return published if transitions is None else -(-transitions // (STEPS - 1))
+    return published.episodes if transitions is None else -(-transitions // (published.steps - 1))
 
 
 def _first(columns: Mapping[str, np.ndarray], transitions: int) -> dict[str, np.ndarray]:
@@ -206,11 +227,11 @@ def _names(cache: Path) -> list[NamedDataset]:
     found = []
     for name in ogbench_names():
         asked = taken_apart(name)
-        episodes = FAMILIES[asked.environment].episodes
+        size = SIZES[asked.recording]
         here = published_file(asked.recording, cache)
-        path = here or recorded_file(asked.recording, cache, episodes, 0)
+        path = here or recorded_file(asked.recording, cache, size.episodes, 0)
         origin = "published file" if here else "recorded here"
-        rows = episodes * (STEPS - 1)
+        rows = size.episodes * (size.steps - 1)
         found.append(NamedDataset(f"ogbench:{name}", asked.gymnasium_id, rows, origin, path, path.exists()))
     return found
 
