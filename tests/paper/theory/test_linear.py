@@ -14,6 +14,8 @@ from score_rl.paper.theory.linear import (
     ridge_width,
 )
 from score_rl.paper.theory.mdp import bellman_optimality, optimal, visitation
+from score_rl.paper.theory.studies.linear import blind_sizes
+from score_rl.paper.theory.studies.over_data_sets import only
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +80,23 @@ def test_what_is_judged_of_a_data_set_with_a_width_that_is_too_small(
         error = np.abs(truth - fit.estimate)
         assert judged.event[i] == (error <= fit.width).all()
         assert judged.ratio[i] == pytest.approx((error / fit.width).max())
+        assert judged.largest_value[i] == pytest.approx(fit.q.max())
         assert judged.bound[i] == pytest.approx(2 * (along_star * fit.width).sum())
         assert judged.smallest_iota[i] == pytest.approx((truth - fit.q).min())
         assert judged.largest_excess[i] == pytest.approx((truth - fit.q - 2 * fit.width).max())
+
+
+def test_where_the_width_exceeds_every_value_the_data_are_not_looked_at(problem: LinearMDP) -> None:
+    """The curve of the event is a step there: what errs is the ridge's bias on known rewards, nearly a constant."""
+    sizes = [200, 10_000_000]
+    counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), sizes, 10, 0)
+    judged = judge_linear_data_sets(problem, counts, 0.1)
+    few, many = (only(judged, slice(i * 10, (i + 1) * 10)) for i in range(2))
+    assert blind_sizes(sizes, [few, many]) == [200]
+    assert (few.largest_value == 0.0).all()
+    assert (many.largest_value > 0.0).all()
+    assert np.ptp(few.ratio) < 0.25 * few.ratio.mean()
+    assert np.ptp(many.ratio) > 0.5 * many.ratio.mean()
 
 
 def test_the_width_is_the_docstrings() -> None:

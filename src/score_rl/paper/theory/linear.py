@@ -151,6 +151,7 @@ class RidgeJudged(NamedTuple):
     smallest_iota: Any  # min ι under pessimism, ≥ 0 on the event
     largest_excess: Any  # max (ι - 2U), ≤ 0 on the event
     residual: Any  # how far Q̂ is from a fixed point
+    largest_value: Any  # max Q̂ under pessimism: zero where U exceeds every value
     bound: Any  # Σ_t 2γ^t E_{π*}[U]
     pessimistic: Any  # Decomposition at the derived width
     greedy: Any  # Decomposition without a penalty
@@ -179,6 +180,7 @@ def judge_linear_data_sets(
             iota.min(),
             (iota - 2.0 * fit.width).max(),
             fit.residual,
+            fit.q.max(),
             2.0 * (along_star * fit.width).sum(),
             decompose(mdp, fit.q, greedy(fit.q), pi_star),
             decompose(mdp, plain.q, greedy(plain.q), pi_star),

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from score_rl.paper.theory.bridge import ARMS, Quality, Training, assess, query_points, train
+from score_rl.paper.theory.studies.clipping import same_range
 from score_rl.paper.theory.studies.findings import Findings
 from score_rl.report import drawing as fig
 
@@ -46,6 +47,7 @@ def draw(quality: Quality, steps: np.ndarray) -> Any:
         if field.startswith("cover"):
             axis.set_ylim(-0.03, 1.03)
         fig.name_axes(axis, "step", y, title)
+    same_range(axes[0, :2])
     fig.legend(axes[1, 2], loc="lower right")
     return figure
 

@@ -31,9 +31,9 @@ def name_clipped(axis: Any, floor: float) -> None:
 
 
 def symmetric_log(axis: Any, linear: float, quantity: str) -> None:
-    """A y-axis that is linear within ±`linear` and logarithmic beyond, and says so."""
+    """A y-axis that is linear within ±`linear` and logarithmic beyond, and says so where it names its quantity."""
     axis.set_yscale("symlog", linthresh=linear)
-    axis.set_ylabel(f"{quantity}\n(symlog: linear within ±{linear:g})")
+    axis.set_ylabel(f"{quantity}\n(symlog: linear within ±{linear:g}, grey)" if quantity else "")
     axis.axhspan(-linear, linear, color="#F3F3F3", linewidth=0, zorder=0)
 
 

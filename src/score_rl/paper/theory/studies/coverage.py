@@ -10,11 +10,13 @@ import numpy as np
 from score_rl.paper.theory.data import draw_counts
 from score_rl.paper.theory.examples import behaviour_policy, random_mdp
 from score_rl.paper.theory.pessimism import Judged, judge_data_sets
+from score_rl.paper.theory.studies.clipping import clipped_line, name_clipped
 from score_rl.paper.theory.studies.findings import Findings
 from score_rl.paper.theory.studies.over_data_sets import XI, frequency, frequency_text, only
 from score_rl.paper.theory.uncertainty import QUANTIFIERS
 from score_rl.report import drawing as fig
 
+FLOOR = 1e-4  # of the picture's right panel
 SHOWN = (1000, 10_000, 100_000)  # numbers of samples with a row in the table
 
 
@@ -53,7 +55,8 @@ def draw(sizes: Sequence[int], everything: dict[str, Judged], numbers: dict[str,
     """The event against the multiple of U, and the bound against the largest suboptimality."""
     figure, axes = fig.new_figure(1, 2, 4.8, 4.0)
     event_axis, bound_axis = axes[0]
-    for name, colour in zip(QUANTIFIERS, (fig.VERMILION, fig.BLUE, fig.GREEN), strict=True):
+    hidden = False
+    for name, colour, wide in zip(QUANTIFIERS, (fig.VERMILION, fig.BLUE, fig.GREEN), (7.0, 4.0, 1.5), strict=True):
         sets = len(everything[name].event) // len(sizes)
         judged = only(everything[name], slice(len(everything[name].event) - sets, None))
         label = name.replace("_", " ")
@@ -62,8 +65,10 @@ def draw(sizes: Sequence[int], everything: dict[str, Judged], numbers: dict[str,
         at_size = [numbers[f"{name}-{size}"] for size in sizes]
         smallest = [x["smallest_bound"] for x in at_size]
         fig.line(bound_axis, sizes, smallest, f"{label}: smallest bound", colour, linestyle="--")
-        worst = [max(x["largest_suboptimality"], 1e-4) for x in at_size]
-        fig.line(bound_axis, sizes, worst, f"{label}: largest SubOpt", colour, marker="s")
+        worst, style = [x["largest_suboptimality"] for x in at_size], {"marker": "s", "linewidth": wide}
+        hidden |= clipped_line(bound_axis, sizes, worst, f"{label}: largest SubOpt", colour, FLOOR, **style)
+    if hidden:
+        name_clipped(bound_axis, FLOOR)
     event_axis.axhline(1.0 - XI, color=fig.GREY, linewidth=1, linestyle="--")
     event_axis.axvline(1.0, color=fig.GREY, linewidth=1, linestyle="--")
     event_axis.text(0.9, 1.0 - XI - 0.01, "$1-\\xi$", ha="right", va="top", fontsize=9, color="#444444")
@@ -78,7 +83,7 @@ def draw(sizes: Sequence[int], everything: dict[str, Judged], numbers: dict[str,
     fig.name_axes(
         bound_axis,
         "samples $N$",
-        "over all data sets  (shown from $10^{-4}$)",
+        "over all data sets",
         "SubOpt$(\\widehat{\\pi};s_0) \\leq \\sum_t 2\\gamma^t\\,\\mathrm{E}_{\\pi^*}[U(s_t,a_t)]$",
     )
     fig.legend_below(event_axis)

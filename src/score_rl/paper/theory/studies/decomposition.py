@@ -11,12 +11,14 @@ from score_rl.paper.theory.data import draw_counts
 from score_rl.paper.theory.examples import behaviour_policy, chain, gridworld, random_mdp
 from score_rl.paper.theory.mdp import FiniteMDP
 from score_rl.paper.theory.pessimism import judge_data_sets
+from score_rl.paper.theory.studies.clipping import same_range, symmetric_log
 from score_rl.paper.theory.studies.findings import Findings
 from score_rl.paper.theory.studies.findings import judged as verdict
 from score_rl.paper.theory.studies.over_data_sets import TERMS, XI, largest_residual
 from score_rl.report import drawing as fig
 
 ROUNDING = 1e-9
+LINEAR = 0.01  # the terms are drawn linearly within ± this
 
 
 def problems_of(seed: int) -> list[tuple[FiniteMDP, np.ndarray]]:
@@ -36,12 +38,13 @@ def _signed(value: float) -> str:
     return f"{round(float(value), 4) + 0.0:+.4f}"
 
 
-def _draw(axis: Any, sizes: Sequence[int], means: Mapping[str, np.ndarray], title: str, y: str) -> None:
+def _draw(axis: Any, sizes: Sequence[int], means: Mapping[str, np.ndarray], title: str, *, labelled: bool) -> None:
+    looks = dict(zip((field for _, field, _ in TERMS), ("^", "s", "D", "o"), strict=True))
     for label, field, colour in TERMS:
-        fig.line(axis, sizes, means[field], label, colour, markersize=3)
+        fig.line(axis, sizes, means[field], label, colour, marker=looks[field], markersize=3.5)
     fig.log_axes(axis, ("x",))
-    axis.set_yscale("symlog", linthresh=0.01)
-    fig.name_axes(axis, "samples $N$", y, title)
+    fig.name_axes(axis, "samples $N$", "", title)
+    symmetric_log(axis, LINEAR, "mean over data sets" if labelled else "")
 
 
 def decomposition(seed: int, quick: bool) -> Findings:
@@ -64,12 +67,12 @@ def decomposition(seed: int, quick: bool) -> Findings:
             for i, n in enumerate(sizes):
                 if i in (0, len(sizes) // 2, len(sizes) - 1):
                     rows.append((mdp.name, kind, f"{n:,}", *(_signed(means[f][i]) for _, f, _ in TERMS)))
-            y = "mean over data sets" if column == 0 else ""
-            _draw(axes[row, column], sizes, means, f"{mdp.name}, {kind}", y)
+            _draw(axes[row, column], sizes, means, f"{mdp.name}, {kind}", labelled=column == 0)
         on_event = judged.event
         events += int(on_event.sum())
         worst_first = max(worst_first, float(judged.pessimistic.false_correlation[on_event].max()))
-    fig.legend(axes[0, 0])
+    same_range(axes.ravel())
+    fig.legend(axes[0, 0], loc="lower right")
     verdicts = [
         f"SubOpt = (i) + (ii) + (iii) {verdict(worst <= ROUNDING)}: within {worst:.1e} in every data set.",
         f"(iii) ≤ 0 for greedy policies {verdict(worst_third <= ROUNDING)}: it is at most {worst_third:.1e}.",

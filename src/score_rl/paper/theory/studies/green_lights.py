@@ -51,11 +51,13 @@ def measure(seed: int, sizes: Sequence[int], sets: int) -> Choices:
 
 def draw(sizes: Sequence[int], found: Choices) -> Any:
     figure, axes = fig.new_figure(1, 2, 4.4, 3.7)
+    looks = [(fig.BLACK, "s", 1.5, 3.5), (fig.BLUE, "^", 4.0, 7.0), (fig.SKY, "D", 8.0, 11.0)]
+    for k in reversed(range(len(SCALES))):  # the widest line first: they lie upon each other at 0 and at 1
+        colour, marker, width, size = looks[k]
+        multiple = "" if SCALES[k] == 1.0 else f"{SCALES[k]:g}\\,"
+        label, style = f"pessimistic, ${multiple}U$", {"marker": marker, "linewidth": width, "markersize": size}
+        fig.line(axes[0, 0], sizes, found.pessimistic_avenue[k], label, colour, **style)
     fig.line(axes[0, 0], sizes, found.greedy_avenue, "greedy", fig.VERMILION)
-    looks = zip(SCALES, (fig.BLACK, fig.BLUE, fig.SKY), ("s", "^", "D"), strict=True)
-    for k, (scale, colour, marker) in enumerate(looks):
-        label = "pessimistic, $U$" if scale == 1.0 else f"pessimistic, ${scale}\\,U$"
-        fig.line(axes[0, 0], sizes, found.pessimistic_avenue[k], label, colour, marker=marker)
     axes[0, 0].set_ylim(-0.03, 1.05)
     fig.log_axes(axes[0, 0], ("x",))
     fig.name_axes(axes[0, 0], "samples $N$", "share of data sets", "Takes the avenue, the better road")

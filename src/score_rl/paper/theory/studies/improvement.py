@@ -77,7 +77,7 @@ def improvement(seed: int, quick: bool) -> Findings:
         lemma = improvement_along(trajectory, pi_star, alpha, mdp.gamma)
         off = violations(trajectory, lemma, mdp, pi_star, pi_0)
         if off["printed"] > 1.0:
-            broken.append(f"α = {alpha:g}, {case}")
+            broken.append(f"α = {alpha:g} ({case})")
         about = (f"{alpha:g}", case, f"{length:.3g}", f"{eta:.3g}", f"{eta - 1.0:+.3g}")
         rows.append((*about, *(f"{off[name]:.2g}" for name in ("identity", "derived", "printed", "decomposition"))))
         numbers[f"{alpha:g}-{case}"] = {"steps": length, "eta": eta, **off}
@@ -100,8 +100,8 @@ def improvement(seed: int, quick: bool) -> Findings:
             "relative to its size.",
             f"The remainder KL(π_k‖π_{{k+1}}) is at most {share:.2f} of span(G_k)²/8η² on every trajectory"
             + ("." if share <= 1.0 + 1e-9 else ": the derived bound FAILS."),
-            f"The printed constant {'holds' if kept else 'FAILS'} wherever η ≥ 1; with η = 1/200 it fails for "
-            + ("; ".join(broken) if broken else "none of these α") + ".",
+            f"The printed constant {'holds' if kept else 'FAILS'} wherever η ≥ 1. Where η = 1/200 it fails for "
+            + (" and ".join(broken) if broken else "none of these α") + ".",
         ],
         numbers,
         {"improvement": figure},

@@ -190,7 +190,7 @@ def draw_on_data(axis: Any, found: Measured) -> None:
 
 
 def number(value: float | None) -> str:
-    return "nothing that can be fitted" if value is None else f"K^{value:+.2f}"
+    return "nothing that can be fitted" if value is None else f"K^{value:.2f}"
 
 
 def verdict_at(found: Measured, problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> str:
@@ -199,17 +199,19 @@ def verdict_at(found: Measured, problem: tuple[FiniteMDP, np.ndarray, np.ndarray
     z, at_one = zeta(mdp, pi_star, pi_0, found.alpha), {
         s: steps_with_weight_one(s, mdp, pi_star, pi_0, found.alpha) for s in SCHEDULES
     }  # fmt: skip
-    slopes = "; ".join(
-        f"{s}: gap like {number(found.slope(found.average[j]))}, bound like {number(found.slope(found.bounds[j]))}"
-        for j, s in enumerate(SCHEDULES)
-    )
     lost = [s for j, s in enumerate(SCHEDULES) if np.isnan(found.average[j]).any()]
-    overflow = f" With {', '.join(lost)} η is so small that the energies overflow float64." if lost else ""
+    slopes = "; ".join(
+        f"{s}: {number(found.slope(found.average[j]))} and {number(found.slope(found.bounds[j]))}"
+        for j, s in enumerate(SCHEDULES)
+        if s not in lost
+    )
+    overflow = f" With the {' and '.join(lost)} η the energies overflow float64: it is too small." if lost else ""
     first = np.array(found.lengths)[found.tail[0]]
     return (
-        f"α = {found.alpha:g}: ζ = {z:.3g}. η ≥ 1, which Lemma pi as printed needs, holds with the stated η for "
-        f"K ≤ {at_one['stated']:.3g}, with the corrected one for K ≥ {at_one['corrected']:.2g}, with the balanced one "
-        f"for K ≥ {at_one['balanced']:.2g}. For K ≥ {first}, {slopes}.{overflow}"
+        f"α = {found.alpha:g}, where ζ = {z:.3g}. For K ≥ {first} the average gap and its bound go like {slopes}."
+        f"{overflow} η ≥ 1, which Lemma pi as printed needs, holds with the stated η for K ≤ {at_one['stated']:.3g}, "
+        f"with the corrected one for K ≥ {at_one['corrected']:.2g}, with the balanced one for K ≥ "
+        f"{at_one['balanced']:.2g}."
     )
 
 
@@ -221,7 +223,7 @@ def verdicts_of(found: dict[float, Measured], problem: tuple[FiniteMDP, np.ndarr
     return [
         *(verdict_at(mine, problem) for mine in found.values()),
         f"Every average gap is {'under' if under else 'NOT under'} its bound, and pessimistic OPO on data is "
-        f"{'under' if data_under else 'NOT under'} its bound with ε_Pess: at K = {middle.lengths[-1]:,} the average "
+        f"{'under' if data_under else 'NOT under'} its bound with ε_Pess. At K = {middle.lengths[-1]:,} its average "
         "gap is "
         + ", ".join(
             f"{v['average'][-1]:.3f} (α = {m.alpha:g}, N = {n:,}, ε_Pess = {v['error'][-1]:.1f})" for m, n, v in data
