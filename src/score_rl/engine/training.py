@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -115,14 +115,20 @@ def _means(calls: Sequence[Float[np.ndarray, " runs"]], windows: int) -> Float[n
     return values.reshape(windows, -1, values.shape[1]).mean(axis=1)
 
 
-def run_stages(program: FleetProgram, state: Any) -> Any:
-    """The state that training starts from: every stage is trained until all runs are done with it."""
+def run_stages(program: FleetProgram, state: Any, advance: Callable[[int], None] = lambda epochs: None) -> Any:
+    """The state that training starts from: every stage is trained until all runs are done with it.
+
+    `advance` is told how many epochs are done; those that were not needed are told at the end.
+    """
     for number in range(len(program.algorithm.stages)):
         stage = StageProgram(program, number)
         fitted, active = stage.init(), np.ones(program.devices.width, bool)
-        for epoch in range(stage.stage.epochs(program.runs[0].config)):
+        most = stage.stage.epochs(program.runs[0].config)
+        for epoch in range(most):
             fitted, metrics = stage.run_epoch(fitted, active, epoch)
-            if np.asarray(metrics["done"]).all():
+            done = bool(np.asarray(metrics["done"]).all())
+            advance(most - epoch if done else 1)
+            if done:
                 break
         state = stage.absorb(state, stage.result(fitted))
     return state

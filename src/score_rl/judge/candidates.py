@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from score_rl.algorithms.algorithm import Algorithm
 from score_rl.data.treatment import Treatment
-from score_rl.engine.runs import Run
+from score_rl.errors import InputError
 from score_rl.rollout.acting import batched_act
 
 ROWS_AT_ONCE = 100_000  # over all policies of one call, so that hidden layers fit into memory
@@ -53,7 +53,13 @@ class Candidates:
         """Each policy on observations of its own: (policies, batch, action), within the bounds."""
         actions = np.empty((*observations.shape[:2], len(self._low)), np.float32)
         for number, function in self._functions:
-            actions[number] = function(observations[number])
+            given = np.asarray(function(observations[number]))
+            if given.shape != actions[number].shape:
+                raise InputError(
+                    f"the policy {self.names[number]} gave actions of shape {given.shape} for {observations.shape[1]} "
+                    f"observations; it must be {actions[number].shape}."
+                )
+            actions[number] = given
         for stack in self._stacks:
             actions[stack.numbers] = stack.act(observations[stack.numbers])
         return np.clip(actions, self._low, self._high)
@@ -88,8 +94,3 @@ class _Stack:
 def _array(leaf: Any) -> np.ndarray:
     array = np.asarray(leaf)
     return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
-
-
-def of_state(run: Run, state: Any, treatment: Treatment) -> TrainedPolicy:
-    """The policy that training made of a run."""
-    return TrainedPolicy(run.algorithm, run.config, treatment, run.algorithm.policy(state))

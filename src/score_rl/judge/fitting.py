@@ -20,6 +20,7 @@ from score_rl.engine.training import run_stages
 from score_rl.judge.candidates import Candidates
 from score_rl.judge.density import DENSITY, density
 from score_rl.judge.dynamics import DYNAMICS, Model
+from score_rl.judge.evidence import bootstrap_units
 from score_rl.judge.fitted_q import FITTED_Q, Table, values
 
 Advance = Callable[[int], None]  # so many updates of so many policies are done
@@ -85,7 +86,7 @@ def fit_q(
         },
     )  # fmt: skip
     actions, known = _next_actions(dataset, candidates)
-    trajectories = np.repeat(np.arange(len(dataset.trajectories)), np.diff(dataset.trajectories, axis=1)[:, 0])
+    units = bootstrap_units(dataset)
     names = [*candidates.names, BEHAVIOUR]
     parts = []
     width = _policies_at_once(dataset, effort)
@@ -97,7 +98,7 @@ def fit_q(
         table = Table(
             next_actions=jnp.asarray(actions[repeated], jnp.float32),
             known=jnp.asarray(known[repeated], jnp.float32),
-            trajectories=jnp.tile(jnp.asarray(trajectories, jnp.int32), (len(repeated), 1)),
+            trajectories=jnp.tile(jnp.asarray(units, jnp.int32), (len(repeated), 1)),
         )
         state = program.init()._replace(table=program.put(table))
         number = len(runs)
@@ -186,11 +187,11 @@ def fit_density(dataset: Dataset, effort: Effort, advance: Advance = lambda done
     return BehaviourDensity(*_first((state.network, program.inputs.treatment)))
 
 
-def fit_model(dataset: Dataset, effort: Effort) -> tuple[Model, Treatment]:
-    """The dynamics ensemble."""
+def fit_model(dataset: Dataset, effort: Effort, advance: Advance = lambda done: None) -> tuple[Model, Treatment]:
+    """The dynamics ensemble; `advance` is told of epochs."""
     chosen = {"models": effort.models, "hidden": effort.model_hidden, "epochs": effort.model_epochs}
     program = FleetProgram([Run("model", DYNAMICS, dataset, 0, make_config(DYNAMICS, chosen))])
-    state = run_stages(program, program.init())
+    state = run_stages(program, program.init(), advance)
     return _first((state.model, program.inputs.treatment))
 
 

@@ -10,7 +10,8 @@ over:
 
     V = mean_i v(s_i0) + Σ_t γᵗ·Σ_i w_it·[(1 - γ)·r_it + γ·v(s'_it) - q(s_it, a_it)]
 
-v and q are per step. A trajectory that stopped counts up to there. After a terminal rewards are 0.
+v and q are per step. A trajectory that stopped counts up to there. After a terminal rewards are 0, for ever: behind
+the longest recording, the trajectories that ended count on with the weight that they have by then.
 """
 
 import dataclasses
@@ -92,13 +93,15 @@ class _Grid:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         self.horizon = int(min(evidence.lengths.max(), HORIZON))
-        inside = evidence.time_of_row < self.horizon
+        inside = evidence.counts & (evidence.time_of_row < self.horizon)
         self.rows = np.flatnonzero(inside)
         self.places = evidence.trajectory_of_row[inside], evidence.time_of_row[inside]
         self.discounts = evidence.discount ** np.arange(self.horizon)
         recorded = np.zeros((len(evidence.lengths), self.horizon), bool)
         recorded[self.places] = True
-        self.counts = recorded | evidence.ended[:, None]  # after a terminal a trajectory goes on, with nothing earned
+        self.ended = evidence.ended & (evidence.lengths <= self.horizon)
+        self.counts = recorded | self.ended[:, None]  # after a terminal a trajectory goes on, with nothing earned
+        self.tail = evidence.discount**self.horizon / (1 - evidence.discount)  # Σ γᵗ behind the longest recording
 
     def of(self, column: Float[np.ndarray, " rows"]) -> Float[np.ndarray, "trajectories time"]:
         table = np.zeros(self.counts.shape)
@@ -132,6 +135,8 @@ def _estimates(
     safe = np.where(there, together, 1.0)
     reward = np.where(there, counts @ (weights * rewards) / safe, 0.0)
     remainder = np.where(there, counts @ (weights * left) / safe, 0.0)
-    importance = (reward * rows.discounts).sum(axis=1) / (there * rows.discounts).sum(axis=1)
+    ended = (counts @ (weights[:, -1] * rows.ended)) / safe[:, -1]
+    time = (there * rows.discounts).sum(axis=1) + rows.tail * ended
+    importance = (reward * rows.discounts).sum(axis=1) / time
     fitted = counts @ starts / counts.sum(axis=1)
     return importance, fitted + (remainder * rows.discounts).sum(axis=1)

@@ -9,44 +9,29 @@ import jax
 import numpy as np
 
 from score_rl.data.dataset import Dataset
-from score_rl.data.progress_bar import row_progress
 from score_rl.data.splitting import split_dataset
 from score_rl.errors import InputError
 from score_rl.judge.candidates import Act, Candidates, TrainedPolicy
 from score_rl.judge.distance import between_seeds, chosen_rows, distances
-from score_rl.judge.evidence import Evidence
-from score_rl.judge.fitting import Effort, fit_density, fit_model, fit_q
-from score_rl.judge.importance import weighted_estimates
-from score_rl.judge.intervals import of_members
-from score_rl.judge.model_estimate import rollout_values
+from score_rl.judge.estimates import estimates_by, fit_evaluators
+from score_rl.judge.evidence import FEW, Evidence, in_pieces
+from score_rl.judge.fitting import Effort
 from score_rl.judge.sources import Parts, parts_of
-from score_rl.judge.verdict import (
-    FITTED,
-    IMPORTANCE,
-    MODEL,
-    PESSIMISTIC,
-    ROBUST,
-    Asked,
-    agreement,
-    rank_value,
-    verdict,
-)
+from score_rl.judge.verdict import Asked, agreement, rank_value, verdict
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.experiment import Experiment, TrainedRun
 from score_rl.store.judgements import (
     DOUBTFUL,
     DataJudgement,
-    Estimate,
     JudgementRecord,
     PolicyJudgement,
     write_judgement,
 )
 from score_rl.store.provenance import provenance
 
-LEAST_EFFECTIVE = 5.0  # trajectories: weighted estimates made of fewer are not shown
-STARTS = 100  # of imagined rollouts, at most
-LONGEST_ROLLOUT = 200
 LEAST_DISCOUNT = 0.9
+DIVERGED = PolicyJudgement(DOUBTFUL, ("Training diverged: its losses were no longer finite.",))
+NOT_A_NUMBER = PolicyJudgement(DOUBTFUL, ("Some of its actions are not finite numbers.",))
 
 EffortName = Literal["auto", "quick", "normal", "thorough"]
 EFFORTS: Mapping[str, Effort] = {
@@ -73,7 +58,8 @@ def judge(
     """Judge policies without a simulator, and store what was found in the experiment's folder.
 
     The trajectories that training held out (`hold_out`) are what estimates are computed from, or all of `data`. Without
-    either the judge has to use what was trained on, says so, and flatters.
+    either the judge has to use what was trained on, says so, and flatters. Runs without a checkpoint yet are left out,
+    and the record says which.
 
     >>> judgement = score_rl.judge("runs/logs")
     >>> judgement.runs["logs_seed=0"].verdict
@@ -81,14 +67,21 @@ def judge(
     """
     keep_compiled_programs()
     opened = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
-    wanted = [opened[name] for name in runs] or list(opened)
     size = effort_of(effort)
+    if discount is not None and not 0 <= discount < 1:
+        raise InputError(f"`discount` is {discount:g}; it must be at least 0 and below 1.")
+    wanted = [opened[name] for name in dict.fromkeys(runs)] or list(opened)
+    begun = [run for run in wanted if run.status.step > 0]
+    if not begun:
+        raise InputError(f"{opened.path} holds no trained policy yet; wait for the first checkpoint, or train first.")
     by_data: dict[str, list[TrainedRun]] = {}
-    for run in wanted:
+    for run in begun:
         by_data.setdefault(run.dataset, []).append(run)
     found = [
         _judge_runs(parts_of(opened, name, data, quiet), mine, size, discount, quiet) for name, mine in by_data.items()
     ]
+    left_out = tuple(f"{run.id} has no checkpoint yet and was not judged." for run in wanted if run not in begun)
+    found[0] = dataclasses.replace(found[0], remarks=(*found[0].remarks, *left_out))
     record = JudgementRecord(tuple(found), dataclasses.asdict(size), provenance())
     write_judgement(opened.path, record)
     return record
@@ -110,21 +103,14 @@ def _judge_runs(
 ) -> DataJudgement:
     """The runs of one data set; one that diverged has no policy to ask."""
     sound = [run for run in runs if run.status.state != "diverged"]
-    policies = {
-        run.id: TrainedPolicy(run.algorithm, run.config, run.treatment, run.algorithm.policy(run.state))
-        for run in sound
-    }
-    if not sound:
-        raise InputError("every run diverged, so there is no policy to judge; train with other settings.")
-    counted = discount if discount is not None else usual_discount(parts.asked, [run.config for run in sound])
+    counted = discount if discount is not None else usual_discount(parts.asked, [run.config for run in runs])
     judged = judge_policies(
-        parts, policies, effort=effort, discount=counted, quiet=quiet,
+        parts, {run.id: _policy_of(run) for run in sound}, effort=effort, discount=counted, quiet=quiet,
         groups=[_group(run) for run in sound], warnings=[run.status.warning for run in sound],
     )  # fmt: skip
     steps = {run.id: run.step for run in sound}
     found = {name: dataclasses.replace(one, step=steps[name]) for name, one in judged.runs.items()}
-    broken = PolicyJudgement(DOUBTFUL, ("Training diverged: its losses were no longer finite.",))
-    return dataclasses.replace(judged, runs={run.id: found.get(run.id, broken) for run in runs})
+    return dataclasses.replace(judged, runs={run.id: found.get(run.id, DIVERGED) for run in runs})
 
 
 def _policy_of(run: TrainedRun) -> TrainedPolicy:
@@ -159,64 +145,61 @@ def judge_policies(
     warnings: Sequence[str | None] | None = None,
     quiet: bool = True,
 ) -> DataJudgement:
-    """Policies under their names: trained ones, or functions from observations to actions in the data's units."""
-    asked, fitted_to = parts.asked, thinned(parts.fitted_to, effort.rows)
-    evidence = Evidence(asked, discount)
-    candidates = Candidates(policies, asked.action_low, asked.action_high)
-    work = effort.updates * (len(candidates) + 1) + effort.density_updates
-    with row_progress("fitting evaluators", work, shown=not quiet, unit="updates") as advance:
-        behaviour = fit_density(fitted_to, effort, advance)
-        model = fit_model(fitted_to, effort)
-        fitted = fit_q(fitted_to, candidates, discount, effort, advance)
-    starts = evidence.starts
-    first, recorded = asked.observations[starts], asked.actions[starts]
-    values = fitted.per_step(first, np.concatenate([candidates.act_on(first), recorded[None]]))
-    imagined = rollout_values(
-        model, candidates, behaviour, asked, _spread(first, STARTS),
-        horizon=int(np.clip(1 / (1 - discount), 10, LONGEST_ROLLOUT)), discount=discount,
-    )  # fmt: skip
-    weighted = weighted_estimates(evidence, candidates, behaviour, fitted)
-    columns: dict[str, list[Estimate]] = {
-        FITTED: of_members(values),
-        PESSIMISTIC: of_members(values, pessimistic=True),
-        MODEL: of_members(imagined.values),
-        IMPORTANCE: weighted.importance,
-        ROBUST: weighted.doubly_robust,
-    }
+    """Policies under their names: trained ones, or functions from observations to actions in the data's units.
+
+    `groups` tells which of them differ in the seed alone. `warnings` are what training found wrong with them.
+    """
+    asked, fitted_to = in_pieces(thinned(parts.asked, effort.rows), discount), thinned(parts.fitted_to, effort.rows)
     rows = chosen_rows(asked)
-    learned = candidates.act_on(asked.observations[rows])
-    apart = between_seeds(learned, groups or candidates.names, (asked.action_high - asked.action_low) / 2)
-    far = distances(asked, learned, rows, model, behaviour)
-    found = {}
-    for number, name in enumerate(candidates.names):
-        mine = {kind: column[number] for kind, column in columns.items()}
+    acts = Candidates(policies, asked.action_low, asked.action_high).act_on(asked.observations[rows])
+    sound = {name: bool(np.isfinite(mine).all()) for name, mine in zip(policies, acts, strict=True)}
+    kept = [number for number, name in enumerate(policies) if sound[name]]
+    candidates = Candidates({n: p for n, p in policies.items() if sound[n]}, asked.action_low, asked.action_high)
+    evidence = Evidence(asked, discount)
+    fits = fit_evaluators(fitted_to, candidates, discount, effort, quiet)
+    columns, strayed, effective = estimates_by(evidence, candidates, fits)
+    apart = between_seeds(
+        acts[kept], [(groups or list(policies))[number] for number in kept], (asked.action_high - asked.action_low) / 2
+    )
+    far = distances(asked, acts[kept], rows, fits.model, fits.behaviour)
+    found = dict.fromkeys(policies, NOT_A_NUMBER)
+    for place, (number, name) in enumerate(zip(kept, candidates.names, strict=True)):
+        mine = {kind: column[place] for kind, column in columns.items()}
         says = None if warnings is None else warnings[number]
-        strayed, own = (float(imagined.strayed[place]) for place in (number, -1))
-        seen = Asked(mine, far[number], strayed, own, apart[number], says)
-        found[name] = _judgement(seen, float(weighted.effective[number]))
+        seen = Asked(mine, far[place], float(strayed[place]), float(strayed[-1]), apart[place], says)
+        found[name] = _judgement(seen, float(effective[place]))
     return DataJudgement(
         name=asked.name,
-        checksum=asked.checksum,
-        rows=len(asked),
-        trajectories=len(asked.trajectories),
+        checksum=parts.asked.checksum,
+        rows=len(parts.asked),
+        trajectories=len(parts.asked.trajectories),
         held_out=parts.held_out,
         discount=discount,
         recorded=evidence.recorded_value(),
         behaviour={kind: column[-1] for kind, column in columns.items()},
         action_names=asked.action_names or tuple(f"action {number}" for number in range(asked.action_dim)),
-        agreement=agreement({name: one.estimates for name, one in found.items()}),
+        agreement=agreement({name: one.estimates for name, one in found.items() if one.estimates}),
         runs=found,
+        remarks=_remarks(parts.asked, asked),
     )
 
 
+def _remarks(recorded: Dataset, asked: Dataset) -> tuple[str, ...]:
+    """What was done to the recording before it was judged by."""
+    pieces, trajectories = len(asked.trajectories), len(recorded.trajectories)
+    if trajectories >= FEW:
+        used = f"Estimates are computed from {len(asked):,} of these rows, in whole trajectories spread evenly."
+        return (used,) if len(asked) < len(recorded) else ()
+    few = f"{trajectories} {'trajectory is' if trajectories == 1 else 'trajectories are'} few"
+    cut = f"they were cut into {pieces} pieces, which are taken as independent" if pieces > trajectories else ""
+    return (f"{few}: {cut or 'intervals over so few say little'}.",)
+
+
 def _judgement(asked: Asked, effective: float) -> PolicyJudgement:
-    """The verdict, and what is worth showing beside it."""
+    """The verdict, and what it was made of."""
     words, reasons = verdict(asked)
-    shown = dict(asked.estimates)
-    if effective < LEAST_EFFECTIVE:
-        del shown[IMPORTANCE], shown[ROBUST]
     apart, ranked = asked.seeds_apart, rank_value(asked.estimates)
-    return PolicyJudgement(words, reasons, shown, asked.distance, asked.strayed, apart, effective, ranked)
+    return PolicyJudgement(words, reasons, asked.estimates, asked.distance, asked.strayed, apart, effective, ranked)
 
 
 def thinned(dataset: Dataset, rows: int) -> Dataset:
@@ -226,8 +209,3 @@ def thinned(dataset: Dataset, rows: int) -> Dataset:
     count = len(dataset.trajectories)
     share = np.clip(rows / len(dataset), 2 / count, 1 - 2 / count) if count >= 4 else 1.0
     return dataset if share >= 1 else split_dataset(dataset, float(share)).held_out
-
-
-def _spread(rows: np.ndarray, number: int) -> np.ndarray:
-    """So many of them at most, evenly spread."""
-    return rows[np.linspace(0, len(rows) - 1, min(number, len(rows))).astype(np.int64)]

@@ -39,8 +39,8 @@ def parts_of(experiment: Experiment, name: str, data: str | Path | None, quiet: 
 def _trained_on(experiment: Experiment, name: str, quiet: bool) -> tuple[Dataset, Dataset | None]:
     """What was trained on and what was held out, as they were then."""
     spec, record = experiment.spec, experiment.record
-    located = tuple(locate_source(each, record) for each in spec.datasets)
-    for source in located:
+    likely_first = sorted(spec.datasets, key=lambda source: name not in (source, Path(source).stem))
+    for source in (locate_source(each, record) for each in likely_first):
         (whole,) = load_whole_datasets(dataclasses.replace(spec, datasets=(source,)), quiet)
         if whole.name != name:
             continue

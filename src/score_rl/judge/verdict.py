@@ -4,10 +4,17 @@ import dataclasses
 import itertools
 from collections.abc import Mapping
 
-from score_rl.store.judgements import BETTER, DOUBTFUL, SAME, WORSE, Distance, Estimate
-
-FITTED, PESSIMISTIC, MODEL = "fitted Q", "fitted Q, pessimistic", "model"
-IMPORTANCE, ROBUST = "importance sampling", "doubly robust"
+from score_rl.store.judgements import (
+    BETTER,
+    DOUBTFUL,
+    FITTED,
+    MODEL,
+    PESSIMISTIC,
+    SAME,
+    WORSE,
+    Distance,
+    Estimate,
+)
 
 UNKNOWN = 1 / 3  # of the states: more unknown actions than that
 STRAYED = 1 / 4  # of imagined steps, beyond what the behaviour strays

@@ -16,6 +16,9 @@ FILE = "judgement.json"
 FORMAT = 1
 BETTER, SAME, WORSE, DOUBTFUL = "better than the behaviour", "not distinguishable", "worse", "not to be trusted"
 VERDICTS = (BETTER, SAME, WORSE, DOUBTFUL)
+FITTED, PESSIMISTIC, MODEL = "fitted Q", "fitted Q, pessimistic", "model"
+IMPORTANCE, ROBUST = "importance sampling", "doubly robust"
+LEAST_EFFECTIVE = 5.0  # trajectories: weighted estimates made of fewer are not shown
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,6 +96,12 @@ class PolicyJudgement:
     rank_value: float | None = None  # policies are ranked by it: the least difference from the behaviour
     step: int | None = None  # updates after which the policy was taken
 
+    @property
+    def shown(self) -> dict[str, Estimate]:
+        """The estimates that are made of enough to be shown."""
+        enough = self.effective is not None and self.effective >= LEAST_EFFECTIVE
+        return {name: each for name, each in self.estimates.items() if enough or name not in (IMPORTANCE, ROBUST)}
+
     @classmethod
     def from_json(cls, stored: Fields) -> "PolicyJudgement":
         return cls(
@@ -123,6 +132,7 @@ class DataJudgement:
     action_names: tuple[str, ...]
     agreement: str  # how far the estimators agree, in words
     runs: Mapping[str, PolicyJudgement]
+    remarks: tuple[str, ...] = ()  # what was done to the data, and which runs were left out
 
     @classmethod
     def from_json(cls, stored: Fields) -> "DataJudgement":
@@ -138,6 +148,7 @@ class DataJudgement:
             behaviour={name: Estimate.from_json(each) for name, each in stored.inner_by_name("behaviour")},
             action_names=tuple(stored.list_of("action_names", str)),
             runs={name: PolicyJudgement.from_json(each) for name, each in stored.inner_by_name("runs")},
+            remarks=tuple(stored.list_of("remarks", str)) if "remarks" in stored.values else (),
         )
 
 
