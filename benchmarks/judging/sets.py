@@ -56,7 +56,7 @@ def recorded(environment: str, controller: Controller, noise: float, episodes: i
     env = make_environment(environment, episodes)
     rng, slots = np.random.default_rng(seed), np.arange(episodes)
     low, high = env.action_low, env.action_high
-    seen = env.reset(slots, [np.random.default_rng([seed, slot]) for slot in slots])
+    seen = env.reset(slots, [np.random.default_rng([seed, slot]) for slot in range(episodes)])
     wander = np.zeros((episodes, env.action_dim))
     columns: list[list[tuple[np.ndarray, ...]]] = [[] for _ in slots]
     while slots.size:
@@ -69,10 +69,18 @@ def recorded(environment: str, controller: Controller, noise: float, episodes: i
         going = ~(step.terminals | step.timeouts)
         slots, seen = slots[going], step.observations[going]
     env.close()
-    names = ("observations", "actions", "rewards", "next_observations", "terminals", "timeouts")
     arrays = [np.array(column) for column in zip(*(row for episode in columns for row in episode), strict=True)]
+    states, acts, rewards, following, terminals, timeouts = arrays
     return make_dataset(
-        environment, **dict(zip(names, arrays, strict=True)), action_bounds=(low, high), environment=environment
+        environment,
+        observations=states,
+        actions=acts,
+        rewards=rewards,
+        next_observations=following,
+        terminals=terminals,
+        timeouts=timeouts,
+        action_bounds=(low, high),
+        environment=environment,
     )
 
 

@@ -68,7 +68,7 @@ def _played(
     candidates = Candidates(policies, dataset.action_low, dataset.action_high)
     seen = np.zeros((env.slots, env.observation_dim), np.float32)
     slots = np.arange(env.slots)
-    seen[slots] = env.reset(slots, [np.random.default_rng([1, slot % episodes]) for slot in slots])
+    seen[slots] = env.reset(slots, [np.random.default_rng([1, slot % episodes]) for slot in range(env.slots)])
     returns, earned, time, at = (np.zeros(env.slots) for _ in range(4))
     while slots.size:
         actions = candidates.act(seen.reshape(number, episodes, -1)).reshape(env.slots, -1)
@@ -80,9 +80,8 @@ def _played(
         at[slots] += 1
         time[slots[step.terminals]] = 1 / (1 - discount)  # nothing is earned after it, for ever
         slots = slots[~(step.terminals | step.timeouts)]
-    scores, earned, time = (column.reshape(number, episodes) for column in (returns, earned, time))
-    per_step = earned.sum(axis=1) / time.sum(axis=1)
-    return [Earned(float(score), float(value)) for score, value in zip(scores.mean(axis=1), per_step, strict=True)]
+    score, sums, times = (column.reshape(number, episodes).mean(axis=1) for column in (returns, earned, time))
+    return [Earned(float(a), float(b)) for a, b in zip(score, sums / times, strict=True)]
 
 
 def by_processes(
