@@ -18,7 +18,7 @@ class Listener(Announcer):
         self.said.append(message)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_asks_and_the_second_ends(number: int) -> None:
     stop, announcer, before = StopRequest(), Listener(), signal.getsignal(number)
     with stop.listening(announcer):
@@ -29,6 +29,19 @@ def test_the_first_signal_asks_and_the_second_ends(number: int) -> None:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(number)
     assert signal.getsignal(number) is before
+
+
+def test_under_nohup_training_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever ignores a hangup wants to log out and have the training go on."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        stop = StopRequest()
+        with stop.listening(Listener()):
+            signal.raise_signal(signal.SIGHUP)
+        assert not stop.asked
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_handlers_are_put_back_after_an_error() -> None:

@@ -19,7 +19,7 @@ from score_rl.cli.judge import judge_command
 from score_rl.cli.report import report_command
 from score_rl.cli.theory import theory_command
 from score_rl.cli.train import train_command
-from score_rl.errors import InputError, Stopped, as_read, in_command_line
+from score_rl.errors import InputError, Stopped, as_read, in_command_line, printable
 
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
 NOBODY_READS = 141  # what they use where a reader, as in `score train --help | head`, has left
@@ -71,10 +71,10 @@ def _run(arguments: Sequence[str] | None) -> None:
             raise unknown_name("command", arguments[0], COMMANDS)
         raise SystemExit(COMMANDS[arguments[0]][0](arguments[1:]))
     except InputError as error:
-        print(f"score: {as_read(str(error))}", file=sys.stderr)
+        print(f"score: {printable(as_read(str(error)), lines=True)}", file=sys.stderr)
         raise SystemExit(2) from None
     except Stopped as stopped:
-        print(f"score: {as_read(str(stopped))}", file=sys.stderr)
+        print(f"score: {printable(as_read(str(stopped)), lines=True)}", file=sys.stderr)
         raise SystemExit(TRAINED_STOPPED) from None
     except KeyboardInterrupt:
         print("score: stopped.", file=sys.stderr)

@@ -48,8 +48,8 @@ def evaluate_command(arguments: Sequence[str]) -> int:
         table.add_column(heading, justify="right")
     sound = [run for run in runs if run.status.state != "diverged"]
     found: dict[str, dict[str, float]] = {}
+    judged = experiment.evaluate_runs(asked.episodes, runs=sound, physics=asked.physics, seed=asked.seed)
     with row_progress("judging runs", len(sound), shown=bool(sound), unit="runs") as advance:
-        judged = experiment.evaluate_runs(asked.episodes, runs=sound, physics=asked.physics, seed=asked.seed)
         for run, judgement in judged if sound else ():
             found[run.id] = judgement.summary(0)
             advance(1)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from score_rl.cli.terminal import OUT, subcommand
+from score_rl.console import open_console
 from score_rl.errors import InputError
 
 STORED = Path("benchmarks/results")  # of a checkout of this project
@@ -104,7 +104,7 @@ def _run_experiments(asked: ExperimentRun) -> None:
 
     chosen = _chosen_experiments(asked)
     request = _checked_request(asked)
-    console = Console(stderr=True, highlight=False)
+    console = open_console(stderr=True)
 
     def say(message: str) -> None:
         if not asked.quiet:

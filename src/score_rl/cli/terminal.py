@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-
 from score_rl.cli.options import parse
+from score_rl.console import open_console
 
-OUT = Console(highlight=False)
+OUT = open_console()
 
 
 def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> Any:

@@ -55,6 +55,8 @@ class TrainArguments:
     resume: Path | None = None
     """Go on with the experiment in this folder, to the bit. Everything else is taken from there, but more --steps
     make it longer, also where it is finished."""
+    strict: bool = False
+    """With --resume: refuse to go on with other code, libraries or devices than those that trained before."""
     transitions: int | None = None
     """Rows to use: of a replica so many are recorded, D4RL's own size unless given; of a file so many are taken, whole
     episodes spread over all of it."""
@@ -99,12 +101,14 @@ def train_command(arguments: Sequence[str]) -> int:
     if asked.resume is not None:
         _refuse_beside_resume(arguments)
         steps = asked.steps if _values_of(arguments, "--steps") else None
-        experiment = resume(asked.resume, steps=steps, quiet=asked.quiet)
+        experiment = resume(asked.resume, steps=steps, strict=asked.strict, quiet=asked.quiet)
     else:
+        if asked.strict:
+            raise InputError("--strict is about going on; give --resume with the folder of an experiment.")
         options = {
             field.name: getattr(asked, field.name)
             for field in dataclasses.fields(TrainArguments)
-            if field.name not in ("resume", "dataset", "algorithm")
+            if field.name not in ("resume", "strict", "dataset", "algorithm")
         }
         config = _typed_settings(asked, groups, rest) | own
         _refuse_bare_widths(config, algorithms)
@@ -230,7 +234,7 @@ def _as_typed(default: Any) -> Any:
 
 
 def _refuse_beside_resume(arguments: Sequence[str]) -> None:
-    taken = ("--resume", "--steps", "--quiet")
+    taken = ("--resume", "--steps", "--strict", "--quiet")
     others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in taken]
     if others:
         raise InputError(f"--resume takes everything but --steps from the folder; leave out {', '.join(others)}.")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from score_rl.data.columns import LEAST_USABLE
 from score_rl.data.dataset import Dataset
-from score_rl.data.sources.reader import NamedDataset, Request
+from score_rl.data.sources.reader import NamedDataset, Request, refuse_unprintable
 from score_rl.data.sources.registry import PREFIXES, file_reader, get_reader, is_named
 from score_rl.disk import cache_folder
 from score_rl.errors import InputError, unknown_name
@@ -59,8 +59,7 @@ def load_dataset(
 def _existing_file(name: str) -> Path:
     path = Path(name).expanduser()
     if path.exists():
-        if not path.stem.isprintable():
-            raise InputError(f"{path.name!r} cannot be printed, and runs are called by it: rename the file.")
+        refuse_unprintable(path)
         return path
     if path.suffix or len(path.parts) > 1:
         raise InputError(f"{path} does not exist: give the path of a D4RL-format HDF5 file.")

@@ -25,7 +25,7 @@ from score_rl.data.dataset import Dataset
 from score_rl.data.loading import infer_environment, make_from_recording
 from score_rl.data.readiness import USUAL_SCALING, refuse_unready
 from score_rl.data.sources.hdf5_file import open_hdf5
-from score_rl.data.sources.reader import Recording, Request, file_checksum
+from score_rl.data.sources.reader import Recording, Request, file_checksum, refuse_unprintable
 from score_rl.data.sources.registry import ANY_FILE, file_reader, get_reader
 from score_rl.data.trajectories import end_rows, split_trajectories
 from score_rl.data.warnings import (
@@ -68,6 +68,7 @@ def check_file(
     """
     path = Path(path)
     try:
+        refuse_unprintable(path)
         recording = file_reader(path).read(str(path), Request(None, 0, cache_folder(), False))
     except InputError as error:
         return [Finding("error", str(error))]

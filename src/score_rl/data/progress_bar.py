@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from score_rl.errors import printable
 from score_rl.live_line import Fact, LiveLine, as_duration, bar_line
 
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
@@ -15,9 +14,9 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 
 def say(message: str) -> None:
     """Something about a file of the cache that its user should know, also where no bar is wanted."""
-    from rich.console import Console
+    from score_rl.console import open_console
 
-    Console(stderr=True).print(printable(message), highlight=False, markup=False, soft_wrap=True)
+    open_console(stderr=True).print(message, markup=False, soft_wrap=True)
 
 
 @contextmanager
@@ -44,8 +43,9 @@ def _progress(label: str, total: int, shown: bool, amount: Callable[[float], str
     if not shown:
         yield lambda count: None
         return
-    from rich.console import Console
     from rich.text import Text
+
+    from score_rl.console import open_console
 
     began, done = time.monotonic(), 0
 
@@ -62,7 +62,7 @@ def _progress(label: str, total: int, shown: bool, amount: Callable[[float], str
         ]
         return bar_line(share, facts, width)
 
-    with LiveLine(line, Console(stderr=True)):
+    with LiveLine(line, open_console(stderr=True)):
 
         def advance(count: int) -> None:
             nonlocal done

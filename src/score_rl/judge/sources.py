@@ -10,6 +10,7 @@ from score_rl.data.splitting import split_dataset
 from score_rl.errors import InputError
 from score_rl.run.experiment import Experiment
 from score_rl.run.sources import load_whole_datasets, locate_source
+from score_rl.run.trusted_modules import refuse_foreign_modules
 
 
 class Parts(NamedTuple):
@@ -39,6 +40,7 @@ def parts_of(experiment: Experiment, name: str, data: str | Path | None, quiet: 
 def _trained_on(experiment: Experiment, name: str, quiet: bool) -> tuple[Dataset, Dataset | None]:
     """What was trained on and what was held out, as they were then."""
     spec, record = experiment.spec, experiment.record
+    refuse_foreign_modules(record)
     likely_first = sorted(spec.datasets, key=lambda source: name not in (source, Path(source).stem))
     for source in (locate_source(each, record) for each in likely_first):
         (whole,) = load_whole_datasets(dataclasses.replace(spec, datasets=(source,)), quiet)

@@ -20,6 +20,7 @@ import numpy as np
 
 import score_rl
 from score_rl.envs import available_cores, is_module_named, task_of
+from score_rl.errors import InputError
 from score_rl.rollout.episodes import Played
 from score_rl.rollout.instructions import Instructions
 from score_rl.rollout.messages import DamagedMessage, receive, send
@@ -226,6 +227,8 @@ class _Process:
         if answer is None:
             raise self._ended()
         facts, arrays = answer
+        if "refused" in facts:
+            raise InputError(str(facts["refused"]))
         if "failure" in facts:
             raise RuntimeError(f"a judging process failed:\n{facts['failure']}")
         return list(arrays)

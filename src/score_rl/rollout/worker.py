@@ -11,6 +11,7 @@ import traceback
 import numpy as np
 
 from score_rl.envs import Environment, make_environment
+from score_rl.errors import InputError
 from score_rl.rollout.episodes import whole_episodes
 from score_rl.rollout.instructions import Instructions
 from score_rl.rollout.messages import receive, send
@@ -51,6 +52,8 @@ def main() -> None:
             arrays = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
         except InterruptedError:
             return
+        except InputError as refused:
+            send(answers, {"refused": str(refused)})
         except Exception:
             send(answers, {"failure": traceback.format_exc()})
         else:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from score_rl.engine.program import FleetProgram
+from score_rl.errors import InputError
 from score_rl.run import messages
 from score_rl.run.messages import Announcer
 from score_rl.run.windows import WindowMetrics
@@ -48,6 +49,8 @@ def load_newest(folder: Path, program: FleetProgram, announcer: Announcer) -> Fl
     """The newest checkpoint that is whole; damaged ones before it are removed. None where there is no whole one."""
     damaged = False
     for path in checkpoints(folder):
+        if path.is_dir():
+            raise InputError(f"{path} is a folder where a checkpoint belongs, and none can be written there: move it.")
         try:
             step, arrays, _ = load_checkpoint(path)
             state = program.put(from_arrays(prefixed(arrays, "state."), program.state_shapes()))

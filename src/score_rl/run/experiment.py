@@ -24,6 +24,7 @@ from score_rl.rollout.judging import judge_policies
 from score_rl.rollout.policies import PolicyToPlay, fresh_seed
 from score_rl.run.asking import AskedRun, CheckedActions
 from score_rl.run.deployment import limits_of, origin_of, refuse_diverged, trained_policy
+from score_rl.run.trusted_modules import refuse_foreign_modules
 from score_rl.store.checkpoints import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsTable
@@ -171,6 +172,7 @@ class TrainedRun:
                 f"{self.id} was trained without an environment, so there is nothing to act in; train it with "
                 "--environment, or judge it from data alone with score judge."
             )
+        refuse_foreign_modules(self.experiment.record)
         self._warn()
         return PolicyToPlay(
             algorithm=self.algorithm,

@@ -28,7 +28,9 @@ from score_rl.run.requested import requested_algorithms
 from score_rl.run.signals import StopRequest
 from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets
 from score_rl.run.status import StatusKeeper
+from score_rl.run.stretches import note_stretch, tell_differences
 from score_rl.run.training import FleetTrainer
+from score_rl.run.trusted_modules import refuse_foreign_modules, trust_module
 from score_rl.store.folder import Folder
 from score_rl.store.lock import held
 from score_rl.store.metrics import MetricsWriter
@@ -124,6 +126,7 @@ def train(
         hold_out=hold_out,
     )
     spec.check(cycle)
+    trust_module(environment)
     if given.kept and transitions is not None:
         raise InputError("`transitions` is for data with a name or path; give fewer rows yourself.")
     path, announcer = default_folder(spec) if out is None else Path(out), Announcer(quiet=quiet)
@@ -131,13 +134,25 @@ def train(
     return _begin(spec, path, announcer, given.kept, memory_limit=memory_limit, tensorboard=tensorboard)
 
 
-def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = True, quiet: bool = False) -> Experiment:
+def resume(
+    path: Path | str,
+    *,
+    steps: int | None = None,
+    strict: bool = False,
+    tensorboard: bool = True,
+    quiet: bool = False,
+) -> Experiment:
     """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run.
 
     More `steps` than were asked for make the experiment longer, finished or not: to what it would be had it begun
     with them and its `log_every` and `eval_every`. What it measured at its first end stays.
+
+    Other code, libraries or devices than before are named and recorded, or refused if it is `strict`.
     """
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
+    experiment.folder.refuse_links()
+    refuse_foreign_modules(experiment.record)
+    others = tell_differences(experiment.record, strict=strict, announcer=announcer)
     spec = experiment.spec if steps is None else longer_request(experiment, whole_number("`steps`", steps))
     datasets = load_same_datasets(experiment.record, quiet)
     runs = expand_runs(spec, datasets)
@@ -146,6 +161,8 @@ def resume(path: Path | str, *, steps: int | None = None, tensorboard: bool = Tr
     if spec != experiment.spec:
         tell_schedules(runs, spec.steps, announcer)
         store_longer_request(experiment, spec)
+    if others is not None:
+        note_stretch(experiment.folder, others, [run.id for run in runs], spec.steps)
     tell_programs(keep_compiled_programs(), announcer)
     _train_fleets(spec, fleets, experiment.folder, announcer, tensorboard=tensorboard)
     return Experiment(path)

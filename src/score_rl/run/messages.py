@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
+from score_rl.console import open_console
 from score_rl.engine.memory import FleetSplit, Footprint, as_size
 from score_rl.errors import as_read
 from score_rl.live_line import as_duration
@@ -20,7 +21,7 @@ class Announcer:
     """Prints to the console, unless it is told to be quiet."""
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
-        self.console = console if console is not None else Console(stderr=True)
+        self.console = console if console is not None else open_console(stderr=True)
         self.quiet = quiet
 
     def say(self, message: str) -> None:
@@ -109,6 +110,13 @@ def metrics_restored(rows: int, step: int) -> str:
 
 def metrics_lost(step: int) -> str:
     return f"Warning: metrics.csv lacks all that was measured before update {step:,}, and no checkpoint holds it."
+
+
+def goes_on_otherwise(differences: str) -> str:
+    return (
+        f"Warning: this goes on with something else than it was trained with ({differences}). The result will not be "
+        "that of an undisturbed training to the bit; experiment.json says from which update on."
+    )
 
 
 # -- while training -----------------------------------------------------------------------------------------------

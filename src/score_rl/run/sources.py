@@ -11,6 +11,7 @@ from score_rl.data.splitting import split_dataset
 from score_rl.envs import normalised_score
 from score_rl.errors import InputError
 from score_rl.run.given_data import KEPT
+from score_rl.run.trusted_modules import refuse_foreign_modules
 from score_rl.store.records import DatasetRecord, ExperimentRecord
 from score_rl.store.request import ExperimentSpec
 
@@ -69,6 +70,7 @@ def _load(name: str, spec: ExperimentSpec, quiet: bool) -> Dataset:
 
 def load_same_datasets(record: ExperimentRecord, quiet: bool) -> list[Dataset]:
     """The data of an experiment that goes on, wherever it is called from; refuses others than at its start."""
+    refuse_foreign_modules(record)
     found = tuple(locate_source(name, record) for name in record.request.datasets)
     datasets = load_datasets(dataclasses.replace(record.request, datasets=found), quiet)
     for dataset in datasets:
@@ -78,6 +80,7 @@ def load_same_datasets(record: ExperimentRecord, quiet: bool) -> list[Dataset]:
 
 def load_same_dataset(record: ExperimentRecord, name: str, quiet: bool) -> Dataset:
     """One data set of an experiment by its name, the others left alone where names tell which it is."""
+    refuse_foreign_modules(record)
     sources = sorted(record.request.datasets, key=lambda source: name not in (source, Path(source).stem))
     for source in sources:
         found = (locate_source(source, record),)

@@ -10,6 +10,7 @@ training.lock       held by the process that trains, see `lock`
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,16 @@ class Folder:
         if not (path / EXPERIMENT).exists():
             raise InputError(f"{path} holds no experiment (no experiment.json); give the folder that training wrote.")
         return cls(path)
+
+    def refuse_links(self) -> None:
+        """Before anything is written here. A stranger may have packed the folder, and a link leads out of it."""
+        for above, folders, files in os.walk(self.path):
+            for place in (Path(above) / name for name in (*folders, *files)):
+                if place.is_symlink() or not (place.is_file() or place.is_dir()):
+                    raise InputError(
+                        f"{place} is a link or no ordinary file, and nothing is written through it: remove it, or put "
+                        "the file itself there."
+                    )
 
     def experiment(self) -> ExperimentRecord:
         path = self.path / EXPERIMENT

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from score_rl.errors import InputError
 
@@ -31,7 +32,7 @@ ATTEMPTS, PAUSE = 5, 0.1  # in seconds
 def held(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder. Refused while another process has it: both would write the same files."""
     try:
-        file = (folder / FILE).open("a+")
+        file = _opened(folder / FILE, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise InputError(f"cannot write into {folder} ({error.strerror}).") from error
     with file:
@@ -48,13 +49,19 @@ def held(folder: Path) -> Iterator[None]:
 def is_held(folder: Path) -> bool | None:
     """Whether a process trains in a folder. None where that cannot be known: on another machine, or without locks."""
     try:
-        with (folder / FILE).open() as file:
+        with _opened(folder / FILE, os.O_RDONLY) as file:
             if _read(file.read()).get("machine") != platform.node():
                 return None
             got = _lock(file.fileno(), shared=True)
             return None if got is None else not got
     except OSError:
         return None
+
+
+def _opened(path: Path, how: int) -> IO[str]:
+    """The lock's file; no link is followed, and no pipe is waited for: a stranger may have packed the folder."""
+    safely = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.fdopen(os.open(path, how | safely, 0o666), "r" if how == os.O_RDONLY else "r+")
 
 
 def _lock(number: int, *, shared: bool) -> bool | None:

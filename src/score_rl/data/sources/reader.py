@@ -16,6 +16,7 @@ import numpy as np
 from score_rl.data.columns import Bounds
 from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.trajectories import Recorded
+from score_rl.errors import InputError
 
 
 class Request(NamedTuple):
@@ -60,6 +61,12 @@ class Reader:
     read: Callable[[str, Request], Recording]  # takes a path, or a name without what stands before the colon
     names: Callable[[Path], list[NamedDataset]] = lambda cache: []  # every name it knows, given the cache folder
     takes_transitions: bool = False  # whether it gives as many rows as are asked for
+
+
+def refuse_unprintable(path: Path) -> None:
+    """Runs are called by the name of their file."""
+    if not path.stem.isprintable():
+        raise InputError(f"{path.name!r} cannot be printed, and runs are called by it: rename the file.")
 
 
 def file_facts(path: Path) -> dict[str, Any]:
