@@ -6,6 +6,7 @@
 A table stands between `<!-- speed:NAME -->` and `<!-- /speed:NAME -->`; the rest of a document is left alone.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -16,10 +17,11 @@ import tyro
 from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 
 from . import fleet_tables, update_tables
-from .machines import Machine, machines
+from .machines import RESULTS, Machine, machines
 from .scale_figure import draw_scale, figure_path
 
 ROOT = Path(__file__).resolve().parents[2]
+PEERS = RESULTS / "peers" / "h200.json"
 DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "README.md")
 TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "methods": update_tables.methods,
@@ -33,15 +35,13 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "critics": update_tables.critics,
     "startup": fleet_tables.startup,
     "versions": update_tables.versions,
-    "readme": update_tables.readme,
+    "readme": lambda found: update_tables.readme(found, json.loads(PEERS.read_text())),
 }
 
 
 def rewritten(text: str, found: list[Machine]) -> str:
     """The document with its tables as they are stored."""
-    return with_tables(
-        text, "speed", {name: partial(make, found) for name, make in TABLES.items()}, in_lists=["readme"]
-    )
+    return with_tables(text, "speed", {name: partial(make, found) for name, make in TABLES.items()})
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,9 @@
 """Tables of updates per second: every method, SCORE beside PyTorch and d3rlpy, kernels, and what hardware allows."""
 
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
 from score_rl.algorithms.algorithm import Shapes, network_parameters
 from score_rl.algorithms.registry import MODULES, algorithm_names, get_algorithm
 
@@ -164,30 +168,48 @@ def _spelled_out(what: str) -> str:
     return f"{names[mode]}, {runs} runs, {members} critics, {height:,} rows"
 
 
-def readme(found: list[Machine]) -> str:
-    """One line: the fastest fleet on a CPU and elsewhere, each against PyTorch, one run of it, on the same machine."""
-    fastest: dict[bool, tuple[float, str]] = {}
+def readme(found: list[Machine], peers: Mapping[str, Any] | None = None) -> str:
+    """A paragraph: the best JAX peer first, PyTorch after it, then processors without a GPU."""
+    said = [] if peers is None else _beside_peers(peers)
+    rates: dict[bool, list[tuple[float, float, str]]] = {True: [], False: []}
     for machine in found:
-        part = machine.of("score")
-        if part is None:
+        if machine.of("score") is None:
             continue
-        fleet = max(part["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
+        fleet = max(machine.of("score")["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
         loop = next(n for n in ("torch-loop-tuned", "torch-loop") if n in fleet["times"])
-        called = {
-            "torch-loop": "a PyTorch loop over critics",
-            "torch-loop-tuned": "a PyTorch loop over critics with fused Adam",
-            "torch-batched": "PyTorch with batched critics",
-        }
-        times = {name: fleet["times"][name] for name in (loop, "torch-batched") if name in fleet["times"]}
-        against = ", ".join(f"{number:,.1f} times {called[name]}" for name, number in times.items())
         runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs at once"
-        runs += f", {part['precision']} products" if part.get("precision", "float32") != "float32" else ""
-        rate, kind = float(fleet["run_steps_per_second"]), "CPU" in machine.name
-        said = f"{rate:,.0f} updates a second on {machine.name} ({runs}), {against}"
-        fastest[kind] = max(fastest.get(kind, (0.0, "")), (rate, said))
-    both = "; ".join(said for _, said in fastest.values())
-    beside = "beside one run of PyTorch on the same machine"
-    return f"- **Speed** of SCORE, batch 256, {beside}: {both} ([more](docs/performance.md))."
+        kind = "CPU" in machine.name
+        rates[kind].append((float(fleet["run_steps_per_second"]), float(fleet["times"][loop]), runs))
+    for kind, where in ((False, "SCORE makes {}"), (True, "On 2 CPU cores it makes {}")):
+        if rates[kind]:
+            times = [times for _, times, _ in rates[kind]]
+            if not kind and peers is not None:
+                times += map(float, peers["torch"]["times"])
+            spread = _range(times, "{:.1f}" if kind else "{:,.0f}")
+            updates = f"{_range([rate for rate, _, _ in rates[kind]], '{:,.0f}')} ({max(rates[kind])[2]})"
+            peer = "such a loop" if kind and rates[False] else "a PyTorch loop over the critics"
+            host = "" if kind else ", which is bound by its host"
+            said.append(f"{where.format(updates)}, {spread} times {peer}{host}.")
+    said.append("[How it was measured](docs/performance.md).")
+    return textwrap.fill("**Speed**, in updates a second: " + " ".join(said), 120, break_on_hyphens=False)
+
+
+def _beside_peers(peers: Mapping[str, Any]) -> list[str]:
+    """The fastest JAX code of others that was measured: its arithmetic, and what it does as it ships."""
+    rates = peers["jax"]["rates"]
+    ours, theirs = rates["score-rl"], rates["Unifloral"]
+    most = max(ours, key=int)
+    return [
+        f"on one {peers['device']}, batch 256, TD3-BC makes {ours[most]:,} ({most} runs at once).",
+        f"That is {ours[most] / theirs[most]:.1f} times Unifloral, the fastest JAX code of others that was measured, "
+        f"with its update vmapped by hand over as many runs, and {ours[most] / theirs['1']:.0f} times Unifloral as it "
+        "ships, one run at a time.",
+    ]
+
+
+def _range(values: list[float], form: str) -> str:
+    low, high = form.format(min(values)), form.format(max(values))
+    return low if low == high else f"{low} to {high}"
 
 
 def versions(found: list[Machine]) -> str:

@@ -89,6 +89,21 @@ class Stage:
     absorb: Callable[[Any, Any], Any]  # (State of training, result) -> State
 
 
+class Paper(NamedTuple):
+    """Where an algorithm was published."""
+
+    authors: str
+    year: int
+    arxiv: str  # its number there
+
+    @property
+    def address(self) -> str:
+        return f"https://arxiv.org/abs/{self.arxiv}"
+
+    def __str__(self) -> str:
+        return f"{self.authors}, {self.year}"
+
+
 @dataclasses.dataclass(frozen=True)
 class Algorithm:
     """The functions of one algorithm, and what is said about it."""
@@ -118,6 +133,7 @@ class Algorithm:
     precisions: tuple[str, ...] = ("float32", "bfloat16")  # of matrix products, that it can be trained in
     bfloat16_on: tuple[str, ...] = ()  # kinds of CPUs on which that was measured to be faster (engine/compilation.py)
     headline: tuple[str, ...] = ()  # metrics worth a place beside the progress bar
+    paper: Paper | None = None  # where it was published; behaviour cloning has no paper of its own
 
 
 def cycle(algorithm: Algorithm, config: Any) -> int:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.behaviour import acting_noise, candidates, fit
 from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
@@ -172,6 +172,7 @@ ALGORITHM = Algorithm(
     name="bcq",
     title="BCQ",
     summary="the best of candidates that a VAE of the data proposes",
+    paper=Paper("Fujimoto, Meger and Precup", 2019, "1812.02900"),
     Config=Config,
     init=init,
     update=update,

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.behaviour import acting_noise, action_and_mmd, ascend, distribution, fit
 from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.nets.actor_critic import best_of, member, on_many, soft_clipped, values, values_of_many
@@ -254,6 +254,7 @@ ALGORITHM = Algorithm(
     name="bear",
     title="BEAR",
     summary="a policy held to the data's support by its MMD to a VAE",
+    paper=Paper("Kumar et al.", 2019, "1906.00949"),
     Config=Config,
     init=init,
     update=update,

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import (
     SoftActor,
@@ -238,6 +238,7 @@ ALGORITHM = Algorithm(
     name="cql",
     title="CQL",
     summary="critics that are low wherever the data is silent, by a soft maximum over sampled actions",
+    paper=Paper("Kumar et al.", 2020, "2006.04779"),
     Config=Config,
     init=init,
     update=update,

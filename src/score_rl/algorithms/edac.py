@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from score_rl.algorithms import sac_n
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper
 from score_rl.algorithms.sac_n import Draws, State, draw, init, squared_error, target, uncertainty, value
 from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import act
@@ -87,6 +87,7 @@ ALGORITHM = Algorithm(
     name="edac",
     title="EDAC",
     summary="SAC-N with fewer critics, whose gradients are kept apart",
+    paper=Paper("An et al.", 2021, "2110.01548"),
     Config=Config,
     init=init,
     update=update,

@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import config, setting
 from score_rl.nets.initialisation import glorot_start
 from score_rl.nets.layer_norm import Critics, make_critics
@@ -230,6 +230,7 @@ ALGORITHM = Algorithm(
     name="fql",
     title="FQL",
     summary="a one-step actor, distilled from a flow that imitates the data and pulled to high values",
+    paper=Paper("Park, Li and Levine", 2025, "2502.02538"),
     Config=Config,
     init=init,
     update=update,

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.nets.actor_critic import deterministic, values
 from score_rl.nets.initialisation import orthogonal_start
@@ -204,6 +204,7 @@ ALGORITHM = Algorithm(
     name="iql",
     title="IQL",
     summary="the value as an upper expectile over the data's actions, the policy by advantage-weighted cloning",
+    paper=Paper("Kostrikov, Nair and Levine", 2021, "2110.06169"),
     Config=Config,
     init=init,
     update=update,

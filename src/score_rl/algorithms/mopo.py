@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Paper, Shapes
 from score_rl.algorithms.mopo_model import DYNAMICS, Learned, init_dynamics, uncertainty_of
 from score_rl.algorithms.settings import config, require, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, policy, tune_temperature
@@ -300,6 +300,7 @@ ALGORITHM = Algorithm(
     name="mopo",
     title="MOPO",
     summary="SAC in a learned model whose rewards are charged for its uncertainty",
+    paper=Paper("Yu et al.", 2020, "2005.13239"),
     Config=Config,
     init=init,
     update=update,

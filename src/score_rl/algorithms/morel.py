@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Data, Metrics, Paper, Shapes
 from score_rl.algorithms.morel_stages import CLONING, DYNAMICS, Learned, ended, init_dynamics, init_policy, scaled
 from score_rl.algorithms.settings import config, require, setting
 from score_rl.nets.dynamics import ResidualDynamics, Scaler, disagreement
@@ -316,6 +316,7 @@ ALGORITHM = Algorithm(
     name="morel",
     title="MOReL",
     summary="natural policy gradient in a learned model that halts where its networks disagree",
+    paper=Paper("Kidambi et al.", 2020, "2005.05951"),
     Config=Config,
     init=init,
     update=update,

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import Schedule, config, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
 from score_rl.nets.actor_critic import values
@@ -245,6 +245,7 @@ ALGORITHM = Algorithm(
     name="pbrl",
     title="PBRL",
     summary="ensemble disagreement as a penalty on the data's targets and on sampled actions'",
+    paper=Paper("Bai et al.", 2022, "2202.11566"),
     Config=Config,
     init=init,
     update=update,

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import deterministic, smoothed
 from score_rl.nets.initialisation import rlkit_start
@@ -161,6 +161,7 @@ ALGORITHM = Algorithm(
     name="rebrac",
     title="ReBRAC",
     summary="TD3-BC with a constraint on actor and critics alike, and layer normalisation",
+    paper=Paper("Tarasov et al.", 2023, "2305.09836"),
     Config=Config,
     init=init,
     update=update,

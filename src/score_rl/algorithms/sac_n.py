@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import config, setting
 from score_rl.algorithms.soft_actor import SoftActor, act, improve, init_soft_actor, policy, tune_temperature
 from score_rl.nets.actor_critic import least_value, values
@@ -155,6 +155,7 @@ ALGORITHM = Algorithm(
     name="sac-n",
     title="SAC-N",
     summary="SAC whose target and actor take the least of many critics",
+    paper=Paper("An et al.", 2021, "2110.01548"),
     Config=Config,
     init=init,
     update=update,

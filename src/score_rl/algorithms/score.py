@@ -29,7 +29,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms import score_ablations as ablations
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.score_ablations import replaceable
 from score_rl.algorithms.score_constraints import policy
 from score_rl.algorithms.settings import Schedule, config, setting
@@ -221,6 +221,7 @@ ALGORITHM = Algorithm(
     name="score",
     title="SCORE",
     summary="ensemble disagreement as a penalty, with behaviour cloning that fades out",
+    paper=Paper("Deng et al.", 2024, "2110.12468"),
     Config=Config,
     init=init,
     update=update,

@@ -164,7 +164,10 @@ def _convert(name: str, kind: Any, value: Any) -> Any:
         try:
             return tuple(get_args(kind)[0](part) for part in parts)
         except (TypeError, ValueError):
-            raise InputError(f"{name} is {value!r}; it must be numbers with commas between, such as 256,256.") from None
+            raise InputError(
+                f"{name} is {value!r}; it must be numbers with commas between, such as 256,256, or a tuple in Python, "
+                "where each value of a list is a setting of its own."
+            ) from None
     if kind is bool and isinstance(value, bool):
         return value
     if kind is int and isinstance(value, int) and not isinstance(value, bool):

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.settings import config, setting
 from score_rl.nets.actor_critic import deterministic, member, smoothed, values
 from score_rl.nets.layer_norm import Critics, make_critics
@@ -135,6 +135,7 @@ ALGORITHM = Algorithm(
     name="td3-bc",
     title="TD3-BC",
     summary="TD3 with behaviour cloning of constant weight",
+    paper=Paper("Fujimoto and Gu", 2021, "2106.06860"),
     Config=Config,
     init=init,
     update=update,

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from score_rl.algorithms import bear
-from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Shapes
+from score_rl.algorithms.algorithm import Algorithm, Batch, Metrics, Paper, Shapes
 from score_rl.algorithms.behaviour import distribution
 from score_rl.algorithms.settings import config, require, setting
 from score_rl.nets.actor_critic import best_of, values, values_of_many
@@ -213,6 +213,7 @@ ALGORITHM = Algorithm(
     name="uwac",
     title="UWAC",
     summary="BEAR with errors and values weighted by the variance under dropout",
+    paper=Paper("Wu et al.", 2021, "2105.08140"),
     Config=Config,
     init=init,
     update=update,

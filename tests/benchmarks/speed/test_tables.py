@@ -84,17 +84,22 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path: Path) -> None:
     assert b"<svg" in first
 
 
-def test_readers_of_the_readme_see_the_fastest_cpu_and_the_fastest_other_device() -> None:
-    def timed(name: str, rate: float) -> Machine:
-        fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": rate / 10}}
+def test_readers_of_the_readme_see_ranges_and_the_best_peer_first() -> None:
+    def timed(name: str, rate: float, times: float) -> Machine:
+        fleet = {"runs": 1, "run_steps_per_second": rate, "times": {"torch-loop": times}}
         return machines.Machine(name, {"score": {"fleets": [fleet]}})
 
-    line = update_tables.readme(
-        [timed("2 CPU cores (A)", 20.0), timed("2 CPU cores (B)", 30.0), timed("A GPU", 4_000.0)]
-    )
-    assert "30 updates a second on 2 CPU cores (B) (one run), 3.0 times" in line
-    assert "4,000 updates a second on A GPU" in line
-    assert "(A)" not in line
+    found = [timed("2 CPU cores (A)", 20.0, 2.0), timed("2 CPU cores (B)", 30.0, 3.0), timed("A GPU", 4_000.0, 50.0)]
+    peers = {
+        "device": "A GPU", "torch": {"times": [40, 60]},
+        "jax": {"rates": {"score-rl": {"1": 20, "75": 200}, "Unifloral": {"1": 10, "75": 80}}},
+    }  # fmt: skip
+    said = " ".join(update_tables.readme(found, peers).split())
+    assert "2.5 times Unifloral" in said, "of equal fleets"
+    assert "20 times Unifloral as it ships" in said, "ours of 75 runs, its own of one"
+    assert "SCORE makes 4,000 (one run), 40 to 60 times a PyTorch loop" in said
+    assert "On 2 CPU cores it makes 20 to 30 (one run), 2.0 to 3.0 times" in said
+    assert said.index("Unifloral") < said.index("PyTorch") < said.index("CPU")
 
 
 def test_a_processor_that_is_known_is_named() -> None:

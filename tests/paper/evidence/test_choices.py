@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from score_rl.paper.evidence import figures, reading, tables
+from score_rl.paper.evidence import figures, main_table, reading, tables
 from score_rl.paper.evidence.method_claims import all_aggregates, first_overall, low_and_medium
 from score_rl.paper.evidence.records import Choice, Evidence
 from score_rl.paper.experiments.choice import BETAS, DECAYS
@@ -82,7 +82,7 @@ def test_chosen_settings_stand_beside_the_common_one_and_decide_nothing(tmp_path
         assert Path("chosen-it/summary.json") in both.files
     text = tables.aggregate(with_grid, tmp_path)
     assert text.count("SCORE, settings chosen on 1") == 1
-    row = next(line for line in tables.readme(with_grid, tmp_path).splitlines() if line.startswith("| mean of"))
+    row = next(line for line in main_table.main_table(with_grid, tmp_path).splitlines() if line.startswith("| mean of"))
     common = float(np.mean([np.mean(stored.results["score", d].scores) for d in paper_datasets()]))
     assert f"{common:.1f}" in row
     assert f"{common + 30 / 15:.1f}" in row, "30 more on one of fifteen"

@@ -12,7 +12,7 @@ import pytest
 from score_rl.cli import main
 from score_rl.errors import InputError
 from score_rl.paper.evidence import __main__ as command
-from score_rl.paper.evidence import cells, companies, figures, reading, tables
+from score_rl.paper.evidence import cells, companies, figures, main_table, reading, tables
 from score_rl.paper.evidence.records import Evidence
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import aggregates
@@ -43,7 +43,7 @@ def test_every_table_stands_in_a_document() -> None:
 
 
 def test_figures_are_drawn_from_what_is_stored(stored: Evidence) -> None:
-    found = sorted((CHECKOUT / tables.FIGURES).glob("*.svg"))
+    found = sorted((CHECKOUT / main_table.FIGURES).glob("*.svg"))
     assert "score.svg" in [path.name for path in found]
     for path in found:
         assert figures.numbers_in(path) == figures.drawn_numbers(stored), "run: make evidence"
@@ -55,9 +55,7 @@ def test_the_command_writes_and_checks(
     """In a project of its own: empty at first, with results later."""
     for name in command.DOCUMENTS:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(
-            "before\n<!-- evidence:readme -->\nout of date\n<!-- /evidence:readme -->\nafter\n"
-        )
+        (tmp_path / name).write_text("before\n<!-- evidence:main -->\nout of date\n<!-- /evidence:main -->\nafter\n")
     with pytest.raises(InputError, match="has no benchmarks/results; run this in a checkout"):
         command.main(command.Arguments(checkout=tmp_path))
     (tmp_path / reading.RESULTS).mkdir(parents=True)
@@ -67,14 +65,14 @@ def test_the_command_writes_and_checks(
         assert command.main(command.Arguments(check=True, checkout=tmp_path)) == 1
         assert command.main(command.Arguments(checkout=tmp_path)) == 0
         assert command.main(command.Arguments(check=True, checkout=tmp_path)) == 0
-    drawn = figures.numbers_in(tmp_path / tables.FIGURES / "score.svg")
+    drawn = figures.numbers_in(tmp_path / main_table.FIGURES / "score.svg")
     assert drawn == {"score hopper-expert": [90.0, 92.0]}
     text = (tmp_path / "README.md").read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "out of date" not in text
     assert "| hopper-expert | replica | 112.0 ± 0.3 | [91.0 ± 1.0](" in text
-    assert "(**1 M × 2**) | – | -21.0 (" in text
+    assert "(**1 M × 2**) | – | -21.0 | too few seeds | – | – | – |" in text
     assert text.count("not run yet") == 14
     with pytest.raises(ValueError, match="no table is called 'nonsense'"):
         command.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", made_up, tmp_path)
@@ -93,8 +91,8 @@ def test_tables_work_with_nothing_and_with_everything(tmp_path: Path) -> None:
     for table in tables.TABLES.values():
         assert table(nothing, tmp_path)
         assert table(everything, tmp_path)
-    assert tables.readme(nothing, tmp_path).count("not run yet") == 15
-    text = tables.readme(everything, tmp_path)
+    assert main_table.main_table(nothing, tmp_path).count("not run yet") == 15
+    text = main_table.main_table(everything, tmp_path)
     assert "not run yet" not in text
     assert "mean of these 15" in text
     assert tables.aggregate(everything, tmp_path).count("Over ") == 1
@@ -128,7 +126,7 @@ def test_the_main_table_from_stored_has_the_same_numbers(
         assert row["here"] == cells.spread(stored.chosen[row["data set"]].scores)
         assert row["one for all"] == cells.spread(stored.results["score", row["data set"]].scores)
     ours = list(stored.with_choices().values())
-    assert both["here"] == cells.overall(ours)[1], "as README's last line has it"
+    assert both["here"] == cells.overall(ours)[1], "as the last line of docs/results.md's first table has it"
     first, again = tmp_path / "main-table" / "stored" / "runs", tmp_path / "again"
     with pytest.raises(SystemExit):
         main(["experiment", "run", "main-table", "--out", str(again), "--from-stored", str(first), "--quiet"])

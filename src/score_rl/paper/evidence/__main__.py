@@ -1,4 +1,4 @@
-"""Put the measured scores beside the paper's: README's table and figure, and the tables of docs/results.md.
+"""Put the measured scores beside the paper's: README's figures and methods, and the tables of docs/results.md.
 
     python -m score_rl.paper.evidence           rewrite the tables and figures
     python -m score_rl.paper.evidence --check   exit code 1 where a document or figure differs from what is stored
@@ -16,10 +16,11 @@ import tyro
 from score_rl.errors import InputError
 from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 from score_rl.paper.evidence.figures import draw, drawn_numbers, numbers_in
+from score_rl.paper.evidence.main_table import FIGURES
 from score_rl.paper.evidence.reading import RESULTS, read
 from score_rl.paper.evidence.records import Evidence
 from score_rl.paper.evidence.six_tables import SIX_TABLES
-from score_rl.paper.evidence.tables import FIGURES, TABLES
+from score_rl.paper.evidence.tables import TABLES
 
 DOCUMENTS = ("README.md", "docs/results.md", "docs/algorithms.md", "docs/six-sets.md")
 

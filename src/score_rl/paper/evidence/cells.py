@@ -73,11 +73,6 @@ def overlaps(result: Result) -> str:
     return NOTHING if paper is None else agreement(result.scores, *paper, SEEDS)
 
 
-def apart(result: Result) -> str:
-    """How far it is from the paper's, and whether the intervals overlap."""
-    return f"{difference(result)} ({overlaps(result)})"
-
-
 # -- of several ------------------------------------------------------------------------------------------------------
 
 

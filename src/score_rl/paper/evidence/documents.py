@@ -9,20 +9,19 @@ from score_rl.disk import write_file
 Table = Callable[[], str]
 
 
-def with_tables(text: str, topic: str, tables: Mapping[str, Table], *, in_lists: Sequence[str] = ()) -> str:
+def with_tables(text: str, topic: str, tables: Mapping[str, Table]) -> str:
     """The text with the tables of a topic as they are now.
 
-    A table that is named in `in_lists` stands in a list, where its markers must not begin a paragraph of their own.
+    Where a blank line follows the first marker, one stays at both ends. No marker may stand in a list: forges split it.
     """
 
     def replace(match: re.Match[str]) -> str:
-        name = match.group(1)
+        name, space = match.group(1), match.group(2)[:2]
         if name not in tables:
             raise ValueError(f"no table is called {name!r}; there are {', '.join(tables)}")
-        space = "\n" if name in in_lists else "\n\n"
         return f"<!-- {topic}:{name} -->{space}{tables[name]()}{space}<!-- /{topic}:{name} -->"
 
-    return re.sub(rf"<!-- {topic}:(\w+) -->.*?<!-- /{topic}:\1 -->", replace, text, flags=re.DOTALL)
+    return re.sub(rf"<!-- {topic}:(\w+) -->(\s*).*?<!-- /{topic}:\1 -->", replace, text, flags=re.DOTALL)
 
 
 def refresh(paths: Sequence[Path], current: Callable[[str, Path], str], *, change: bool) -> list[Path]:

@@ -13,9 +13,12 @@ from score_rl.paper.experiments.choice import BETAS, DECAYS
 from score_rl.report.drawing import BLUE, GREEN, ORANGE, new_figure
 from score_rl.report.figure_style import FAINT, INK, styled
 from score_rl.report.published import SEEDS, paper_datasets, paper_table
+from score_rl.report.results import algorithm_title
 from score_rl.report.score_figures import SettingGrid, performance_profiles, setting_grids
-from score_rl.report.statistics import Estimate, mean_over_seeds, printed_interval, profiles
+from score_rl.report.statistics import Estimate, mean_curve, mean_over_seeds, printed_interval, profiles
 
+PICTURED = "hopper-medium"  # the data set at the top of README; docs/results.md has the others
+LEARNING = {"score": BLUE, "td3-bc": ORANGE, "bc": GREEN}  # the methods there
 LOWEST, HIGHEST = -8, 122  # normalised scores that the figure has room for
 
 
@@ -39,6 +42,32 @@ def score_figure(evidence: Evidence) -> Any:
     axis.set_title("SCORE: this code beside the paper", loc="left", color=INK)
     handles = dict(sorted(zip(*reversed(axis.get_legend_handles_labels()), strict=True), key=lambda item: item[0]))
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+    return figure
+
+
+@styled
+def curve_figure(evidence: Evidence) -> Any:
+    """What methods make of the same recording, as they learn: each seed, their mean, and who recorded it."""
+    figure, ((axis,),) = new_figure(1, 1, 6.2, 2.9)
+    found = {a: result for a in LEARNING if (result := evidence.results.get((a, PICTURED))) is not None}
+    for name, result in found.items():
+        colour, mean = LEARNING[name], mean_curve(result.curves)
+        for curve in result.curves:
+            axis.plot(curve.steps / 1e6, curve.values, color=colour, linewidth=0.6, alpha=0.35)
+        axis.plot(mean.steps / 1e6, mean.mean, color=colour, linewidth=2)
+        axis.annotate(algorithm_title(name), (mean.steps[-1] / 1e6, mean.mean[-1]), (6, 0), textcoords="offset points",
+                      color=colour, va="center", fontweight="bold", fontsize=10)  # fmt: skip
+    recorded = next((result.behaviour for result in found.values() if result.behaviour is not None), None)
+    if recorded is not None:
+        axis.axhline(recorded, color=FAINT, linewidth=1.2, linestyle="--")
+        axis.annotate("the policy that recorded the data", (0.99, recorded), (0, -4), ("axes fraction", "data"),
+                      "offset points", ha="right", va="top", color=INK)  # fmt: skip
+    axis.set_ylim(0, 110)
+    axis.set_xlim(0, 1)
+    seeds = max((len(result.scores) for result in found.values()), default=0)
+    axis.set_title(f"{PICTURED}, {seeds} seeds each: 0 is a random policy, 100 an expert", loc="left")
+    axis.set_xlabel("million updates")
+    axis.set_ylabel("normalised score (%)")
     return figure
 
 
@@ -75,7 +104,7 @@ def grid_figure(choices: Sequence[Choice]) -> Any:
 
 
 def figures(evidence: Evidence) -> dict[str, Any]:
-    found = {"score": score_figure(evidence)}
+    found = {"score": score_figure(evidence), "curves": curve_figure(evidence)}
     if evidence.choices:
         found["grid"] = grid_figure(evidence.choices)
     together = [company for company in in_companies(evidence)[0] if len(company.matrices) > 1]

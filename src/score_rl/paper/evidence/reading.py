@@ -115,4 +115,6 @@ def result_of(group: Group) -> Result:
         fresh=None if None in again else [value for value in again if value is not None],
         files=tuple(dict.fromkeys(run.folder / SUMMARY for run in ended)),
         unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0], ended[0].config).items()),
+        curves=tuple(run.curves[SCORE] for run in ended if SCORE in run.curves),
+        behaviour=ended[0].data.get("behaviour_score"),
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from score_rl.paper.evidence.six_sets import SixSets
 from score_rl.paper.experiments.protocols import Protocol
 from score_rl.report.published import PAPER_STEPS, paper_datasets
+from score_rl.report.results import Curve
 
 COLLAPSE = 0.5  # a run has collapsed if its last evaluations are below this share of its best one
 
@@ -29,6 +30,8 @@ class Result:
     files: tuple[Path, ...] = ()
     precision: str = "float32"
     unusual: str = ""  # settings that are not its authors'
+    curves: tuple[Curve, ...] = ()  # the score along training, one for each seed
+    behaviour: float | None = None  # what the policy that recorded the data scores
 
 
 @dataclass(frozen=True)

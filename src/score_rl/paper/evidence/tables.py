@@ -1,24 +1,18 @@
 """The tables of evidence, by name: each as Markdown for a document that lies in the folder `base`."""
 
-import os
-import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from score_rl.algorithms.registry import algorithm_names
 from score_rl.paper.evidence.batch_sizes import batch_size
 from score_rl.paper.evidence.cells import (
     NOTHING,
-    apart,
     difference,
     in_fresh_episodes,
     interval,
     length,
     length_if_shorter,
     link,
-    overall,
     overlaps,
     paper_of,
     spaced,
@@ -27,64 +21,15 @@ from score_rl.paper.evidence.cells import (
 )
 from score_rl.paper.evidence.claims import CLAIMS
 from score_rl.paper.evidence.companies import in_companies, with_chosen
+from score_rl.paper.evidence.first_page import curves, in_short, method_list
+from score_rl.paper.evidence.main_table import image, main_table
 from score_rl.paper.evidence.records import Evidence, Result
 from score_rl.paper.evidence.wanted import missing, seconds, without_grid
-from score_rl.report.published import Printed, paper_datasets, paper_table
+from score_rl.report.published import paper_datasets, paper_table
 from score_rl.report.results import algorithm_title
 from score_rl.report.statistics import AGGREGATES, aggregates
 
-FIGURES = Path("docs", "figures", "evidence")  # in a checkout
-
-
-def image(title: str, evidence: Evidence, name: str, base: Path) -> str:
-    return f"![{title}]({os.path.relpath(evidence.checkout / FIGURES / name, base)})"
-
-
-# -- README ----------------------------------------------------------------------------------------------------------
-
-
-def readme(evidence: Evidence, base: Path) -> str:
-    """SCORE on the fifteen data sets beside the paper's."""
-    ran = [result for dataset in paper_datasets() if (result := evidence.results.get(("score", dataset))) is not None]
-    rows = [readme_row(evidence, dataset, base) for dataset in paper_datasets()]
-    full = [result for result in ran if not result.protocol.shorter]
-    if len(full) > 1:
-        rows.append(mean_row(full, evidence.with_choices()))
-    headings = ["data set", "data", "paper", "one setting for all", "100 episodes", "apart", "setting chosen", "apart"]
-    results = os.path.relpath(evidence.checkout / "docs" / "results.md", base)
-    texts = (readme_text(len(full), len(evidence.chosen), results), other_methods(evidence))
-    paragraphs = (textwrap.fill(text, 120, break_on_hyphens=False) for text in texts)
-    picture = image("SCORE beside the paper's", evidence, "score.svg", base)
-    return "\n\n".join([table(headings, rows), *paragraphs, picture])
-
-
-def readme_row(evidence: Evidence, dataset: str, base: Path) -> list[str]:
-    paper, mine = paper_table()[dataset, "SCORE"], evidence.results.get(("score", dataset))
-    common = ["not run yet", NOTHING, NOTHING]
-    if mine is not None:
-        score = link(spread(mine.scores), mine.files, base) + length_if_shorter(mine)
-        common = [score, in_fresh_episodes(mine, base), apart(mine)]
-    chosen = [NOTHING, NOTHING]
-    if dataset in evidence.chosen:
-        picked = evidence.chosen[dataset]
-        chosen = [link(spread(picked.scores), picked.files, base), apart(picked)]
-    return [dataset, NOTHING if mine is None else mine.data, str(paper), *common, *chosen]
-
-
-def readme_text(full: int, chosen: int, results: str) -> str:
-    return (
-        f"SCORE has run on stand-ins for {full} of the paper's 15 data sets in full; none is D4RL's own file: "
-        "*replicas* are recorded with this project's policies, *re-collected* data with D4RL's. Normalised score in "
-        "percent of the last policies, mean ± std over seeds (in the last line the mean of the deviations); 10 "
-        "episodes, and 100 fresh ones of the same policies. 1 M updates × 5 seeds as in the paper, unless a cell says "
-        "in bold that it was less: such cells are in no mean. The paper picks β and γ_bc for each data set. *One "
-        "setting for all* has β 0.2 and γ_bc 0.98; *setting chosen* is picked from the paper's grid by other seeds "
-        f"than the reported ones, on {chosen} of 15 data sets so far. Its mean has the one setting on the "
-        "others, so that it is not yet what the paper's protocol gives. *Apart*: from the paper, and whether the 95 % "
-        "intervals of both means overlap, with Welch's p where they do and the means still differ at 5 %. Every score "
-        f"of ours links to its file; [docs/results.md]({results}) has the rules, all methods, and verdicts on the "
-        "paper's claims."
-    )
+# -- all methods -----------------------------------------------------------------------------------------------------
 
 
 def other_methods(evidence: Evidence) -> str:
@@ -103,21 +48,6 @@ def other_methods(evidence: Evidence) -> str:
         f"Methods besides SCORE, with the number of data sets: {listed}. All of them are tested against independent "
         "transcriptions of their equations."
     )
-
-
-def mean_row(ran: Sequence[Result], chosen: Mapping[str, Result]) -> list[str]:
-    """The mean of the means ± the mean of the deviations, as in the paper's overall row, over the same data sets."""
-    papers = [paper_table()[result.dataset, "SCORE"] for result in ran]
-    theirs = Printed(float(np.mean([p.mean for p in papers])), float(np.mean([p.std for p in papers])))
-    mean, text = overall(ran)
-    row = [f"mean of these {len(ran)}", "", str(theirs), text, "", f"{mean - theirs.mean:+.1f}"]
-    if not all(result.dataset in chosen for result in ran):
-        return [*row, NOTHING, NOTHING]
-    mean, text = overall([chosen[result.dataset] for result in ran])
-    return [*row, text, f"{mean - theirs.mean:+.1f}"]
-
-
-# -- all methods -----------------------------------------------------------------------------------------------------
 
 
 def methods(evidence: Evidence, base: Path) -> str:
@@ -241,7 +171,10 @@ def rules(evidence: Evidence, base: Path) -> str:
 
 
 TABLES: dict[str, Callable[[Evidence, Path], str]] = {
-    "readme": readme,
+    "readme": in_short,
+    "curves": curves,
+    "registry": method_list,
+    "main": main_table,
     "methods": methods,
     "grid": grid,
     "planned": planned,
