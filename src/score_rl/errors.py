@@ -82,7 +82,7 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
 
 def not_installed(need: str, extra: str = "report") -> InputError:
     """An `InputError` for a library of an extra; `need` is such as "the page needs jinja2"."""
-    return InputError(f"{need}, which is not installed: pip install '.[{extra}]' in the folder of score-rl's source.")
+    return InputError(f"{need}, which is not installed: pip install 'score-rl[{extra}]'.")
 
 
 def refuse_unwritable(folder: Path) -> None:

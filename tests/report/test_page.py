@@ -213,7 +213,7 @@ def test_without_its_libraries_an_earlier_report_stays(tmp_path: Path, monkeypat
     page = write_report([tmp_path / "a"], tmp_path / "out")
     monkeypatch.setitem(sys.modules, "jinja2", None)
     before = set((tmp_path / "out").rglob("*"))
-    with pytest.raises(InputError, match=r"the page needs jinja2.* pip install '\.\[report\]' in the folder"):
+    with pytest.raises(InputError, match=r"the page needs jinja2.* pip install 'score-rl\[report\]'"):
         write_report([tmp_path / "a"], page.parent)
     assert set((tmp_path / "out").rglob("*")) == before
 

@@ -51,7 +51,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
 
 def test_without_matplotlib_the_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"pip install '\.\[paper\]' in the folder of score-rl's source"):
+    with pytest.raises(InputError, match=r"pip install 'score-rl\[paper\]'"):
         run_study("coverage", tmp_path)
 
 
