@@ -130,3 +130,24 @@ def startup(found: list[Machine]) -> str:
     ]
     headings = ["machine", "`score --help`", "first update", "first update, compiled before"]
     return table(headings, rows) + f"\n\n{measured_by(found, 'startup')}"
+
+
+def recording(found: list[Machine]) -> str:
+    """How fast OGBench's data are recorded, and what the published number of rows would take of one core."""
+    rows = []
+    for machine in found:
+        for name, part in (machine.of("recording") or {}).items():
+            core_seconds = part["cpu_seconds"] / part["rows"]
+            rows.append(
+                [
+                    machine.name,
+                    name,
+                    f"{part['rows']:,}",
+                    f"{part['seconds']:.0f}",
+                    rate(part["rows"] / part["seconds"]),
+                    f"{1e6 * core_seconds:,.0f}",
+                    f"{part['published_rows'] * core_seconds / 60:.0f}",
+                ]
+            )
+    headings = ["machine", "recording", "rows", "seconds", "rows/s", "core-µs per row", "core-minutes as published"]
+    return "\n\n".join([table(headings, rows), measured_by(found, "recording")])

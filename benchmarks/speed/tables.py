@@ -16,14 +16,16 @@ import tyro
 
 from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 
-from . import fleet_tables, update_tables
+from . import fleet_tables, summary, update_tables
+from .figures import FOLDER, draw_figures
 from .machines import RESULTS, Machine, machines
 from .scale_figure import draw_scale, figure_path
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = RESULTS / "peers" / "h200.json"
-DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "README.md")
+DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "docs/kernels.md", "docs/ogbench.md", "README.md")
 TABLES: dict[str, Callable[[list[Machine]], str]] = {
+    "summary": summary.summary,
     "methods": update_tables.methods,
     "score": update_tables.score,
     "d3rlpy": update_tables.d3rlpy,
@@ -34,6 +36,7 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "finished": fleet_tables.finished,
     "critics": update_tables.critics,
     "startup": fleet_tables.startup,
+    "recording": fleet_tables.recording,
     "versions": update_tables.versions,
     "readme": lambda found: update_tables.readme(found, json.loads(PEERS.read_text())),
 }
@@ -58,6 +61,7 @@ def main(asked: Arguments) -> int:
         for machine in found:
             if machine.of("scale"):
                 draw_scale(machine, ROOT / "docs" / figure_path(machine))
+        draw_figures(found, ROOT / "docs" / FOLDER)
     return report_stale(stale, ROOT, "make tables" if asked.check else None)
 
 

@@ -76,12 +76,11 @@ class Version:
 def started(name: str, tree: Path, asked: Arguments) -> Iterator[Version]:
     worker = Path(__file__).with_name("version_worker.py")
     command = [sys.executable, str(worker), str(tree), str(asked.seconds), asked.precision, *asked.fleets]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
-    try:
-        yield Version(name, process)
-    finally:
-        process.terminate()
-        process.wait()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/") as process:
+        try:
+            yield Version(name, process)
+        finally:
+            process.terminate()
 
 
 def ratios(rates: dict[str, list[float]], of: str) -> list[float]:

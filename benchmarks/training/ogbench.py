@@ -2,6 +2,7 @@
 
     python -m benchmarks.training.ogbench --out runs/ogbench --seconds 560
     python -m benchmarks.training.ogbench --out runs/ogbench --families scene puzzle-3x3 --seeds 3 --steps 300000
+    python -m benchmarks.training.ogbench --out runs/field --protocol field
 
 Data are recorded on all cores, one family after the other. A family's jobs begin when its data are there; those of
 earlier families first. Each job is a process, and several use the device at once. After `--seconds` what trains is
@@ -17,12 +18,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
 from benchmarks.training.ogbench_jobs import (
     BASELINES,
     FAMILY_NAMES,
+    FIELD,
     Length,
     OGBenchJob,
     baseline_job,
@@ -49,6 +52,8 @@ class Arguments:
     """In the order in which they are trained."""
     methods: tuple[str, ...] = (*BASELINES, GRID, CHOSEN)
     """Methods of the table; score-chosen begins when score-grid has ended."""
+    protocol: Literal["own", "field"] = "own"
+    """field: 1 M updates, 8 seeds, 50 episodes every 100,000 updates, whatever the next five say."""
     seeds: int = 2
     """Runs of each method on each task."""
     steps: int = 200_000
@@ -72,6 +77,8 @@ class Arguments:
 
     @property
     def length(self) -> Length:
+        if self.protocol == "field":
+            return FIELD
         return Length(self.steps, self.evaluations, self.episodes, tuple(range(self.seeds)))
 
     @property

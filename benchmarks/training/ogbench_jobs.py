@@ -46,6 +46,10 @@ class Length:
     seeds: tuple[int, ...]
 
 
+# The field's: it reports the mean over the evaluations at 800,000, 900,000 and 1 M updates.
+FIELD = Length(steps=1_000_000, evaluations=10, episodes=50, seeds=tuple(range(8)))
+
+
 @dataclass(frozen=True)
 class OGBenchJob:
     """One training: runs of a method on some of a family's tasks that are stored together."""

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.speed import floors, machines, tables, update_tables
+from benchmarks.speed import figures, floors, machines, summary, tables, update_tables
 from benchmarks.speed.machines import Machine
 from benchmarks.speed.scale_figure import draw_scale
 from score_rl.algorithms.registry import algorithm_names
+from score_rl.paper.evidence.figures import numbers_in
 from score_rl.report.results import SPEED, Curve, RunResult
 from score_rl.report.stored_results import store_results
 
@@ -82,6 +83,35 @@ def test_plots_are_drawn_from_the_stored_points(tmp_path: Path) -> None:
     draw_scale(machines.Machine("2 CPU cores", {"scale": {"base_runs": 1, "points": points}}), path)
     assert path.read_bytes() == first
     assert b"<svg" in first
+
+
+@pytest.mark.parametrize("name", ["comparison.svg", "fleet.svg"])
+def test_figures_are_drawn_from_what_is_stored(name: str) -> None:
+    _, numbers = figures.drawn(machines.machines())[name]
+    stored = numbers_in(tables.ROOT / "docs" / figures.FOLDER / name)
+    assert stored == json.loads(figures.as_stored(numbers)), "run: make tables"
+
+
+def test_a_fleet_is_compared_with_as_many_runs_one_after_the_other(tmp_path: Path) -> None:
+    about = {"critics": 5, "batch": 256, "width": 256}
+    points = [
+        {"runs": 1, "run_steps_per_second": 1000.0, **about},
+        {"runs": 15, "run_steps_per_second": 3000.0, **about},
+    ]
+    numbers = figures.fleet_minutes(Machine("A GPU", {"scale": {"points": points}}))
+    assert numbers["alone"] == pytest.approx(1_000_000 / 1000 / 60)
+    assert numbers["fleet"] == pytest.approx(15_000_000 / 3000 / 60)
+    figures.fleet_figure(numbers).savefig(tmp_path / "a.svg")
+
+
+def test_the_first_screen_names_the_slowest_and_the_fastest_way_in_pytorch() -> None:
+    fleets = [
+        {"runs": 1, "run_steps_per_second": 100.0, "times": {"torch-loop": 4.0, "torch-batched": 2.0}},
+        {"runs": 5, "run_steps_per_second": 300.0, "times": {"torch-loop": 12.0, "torch-batched": 6.0}},
+    ]
+    assert summary._speeds(Machine("M", {"score": {"fleets": fleets}})) == [
+        "M", "100", "300 (5 runs)", "2.0 to 4.0×", "6.0 to 12.0×",
+    ]  # fmt: skip
 
 
 def test_readers_of_the_readme_see_ranges_and_the_best_peer_first() -> None:

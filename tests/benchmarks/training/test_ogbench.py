@@ -51,6 +51,14 @@ def test_the_grid_is_trained_on_the_default_task_alone() -> None:
     assert np.prod([len(values) for values in GRID.values()]) == 32
 
 
+def test_the_protocol_of_the_field() -> None:
+    """1 M updates and 8 seeds; evaluated at 800,000, 900,000 and 1 M updates among others."""
+    asked = tyro.cli(Arguments, args=["--out", "/out", "--protocol", "field", "--steps", "5"])
+    length = ogbench.job_of(asked, "scene", "iql").length
+    assert (length.steps, length.seeds, length.episodes) == (1_000_000, tuple(range(8)), 50)
+    assert {800_000, 900_000, 1_000_000} <= {(n + 1) * length.steps // length.evaluations for n in range(10)}
+
+
 @pytest.mark.parametrize("method", ogbench_jobs.BASELINES)
 def test_every_method_has_the_settings_that_it_is_told(method: str) -> None:
     make_config(get_algorithm(method), ogbench_jobs.BASELINES[method])
