@@ -1,6 +1,7 @@
 """The first screen of docs/performance.md: one line for each question, all of it from what is stored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from score_rl.algorithms.registry import get_algorithm
 
@@ -99,3 +100,14 @@ def _seconds(values: Sequence[float]) -> str:
 def _span(values: Sequence[float]) -> str:
     low, high = f"{min(values):,.1f}", f"{max(values):,.1f}"
     return f"{low}×" if low == high else f"{low} to {high}×"
+
+
+def peers(stored: Mapping[str, Any]) -> str:
+    """Other JAX code beside ours, fleets of equal size in a line."""
+    rates = stored["jax"]["rates"]
+    sizes = sorted({size for by_size in rates.values() for size in by_size if size.isdigit()}, key=int)
+    headings = [stored["device"], "as published", *("one run" if size == "1" else f"{size} runs" for size in sizes)]
+    rows = [
+        [name, *(rate(by_size.get(column)) for column in ("as published", *sizes))] for name, by_size in rates.items()
+    ]
+    return f"{table(headings, rows)}\n\n{stored['jax']['what']}. {stored['how'].capitalize()}."

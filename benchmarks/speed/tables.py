@@ -28,6 +28,7 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "summary": summary.summary,
     "methods": update_tables.methods,
     "score": update_tables.score,
+    "peers": lambda found: summary.peers(json.loads(PEERS.read_text())),
     "d3rlpy": update_tables.d3rlpy,
     "floor": update_tables.floor,
     "scale": fleet_tables.scale,
