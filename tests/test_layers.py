@@ -43,6 +43,7 @@ MAY_USE = {
     },
     "judge": {"errors", "nets", "data", "algorithms", "engine", "store", "rollout", "run"},
     "report": {"errors", "disk", "envs", "algorithms", "store"},
+    "cluster": {"errors", "disk", "live_line", "nets", "data", "algorithms", "engine", "store", "run", "judge"},
     "paper": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout", "run", "report"},
     "cli": {
         "errors",
@@ -57,6 +58,7 @@ MAY_USE = {
         "run",
         "judge",
         "report",
+        "cluster",
         "paper",
     },
     "__init__": {"errors", "versions", "data", "run", "judge"},

@@ -13,7 +13,19 @@ from score_rl.cli.terminal import OUT
 from score_rl.errors import InputError
 
 COMMON = (  # what --help shows; --help-all shows the rest too
-    *("algorithm", "dataset", "seeds", "steps", "eval_every", "out", "resume", "hold_out", "environment", "quiet"),
+    *(
+        "algorithm",
+        "dataset",
+        "seeds",
+        "steps",
+        "eval_every",
+        "out",
+        "resume",
+        "hold_out",
+        "environment",
+        "on",
+        "quiet",
+    ),
     "settings_0",
 )
 
@@ -33,6 +45,7 @@ class TrainArguments:
       score train --dataset logs.hdf5 --algorithm score iql bc
       score train --resume runs/hopper
       score train --resume runs/hopper --steps 2e6
+      score train --dataset logs.hdf5 --seeds 0 1 2 3 --on ray
     """
 
     algorithm: tuple[str, ...] = ("score",)
@@ -82,6 +95,11 @@ class TrainArguments:
     """GiB of the device to use; all that is free unless given. Runs that do not fit train in several fleets."""
     tensorboard: bool = True
     """Write TensorBoard files too."""
+    on: str | None = None
+    """Train on a cluster: ray, ray:ADDRESS, slurm, or processes:N on this machine. Here unless given; with --resume
+    too. docs/cluster.md explains it."""
+    task: tuple[str, ...] = ()
+    """What each task asks of the cluster, as KEY=VALUE: gpus=1 cpus=8 memory=32 of Ray, sbatch's options of SLURM."""
     quiet: bool = False
     """Print only the final table."""
 
@@ -101,15 +119,19 @@ def train_command(arguments: Sequence[str]) -> int:
     if asked.resume is not None:
         _refuse_beside_resume(arguments)
         steps = asked.steps if _values_of(arguments, "--steps") else None
-        experiment = resume(asked.resume, steps=steps, strict=asked.strict, quiet=asked.quiet)
+        experiment = resume(
+            asked.resume, steps=steps, strict=asked.strict, quiet=asked.quiet,
+            on=machines_of(asked.on, asked.task, asked.quiet),
+        )  # fmt: skip
     else:
         if asked.strict:
             raise InputError("--strict is about going on; give --resume with the folder of an experiment.")
         options = {
             field.name: getattr(asked, field.name)
             for field in dataclasses.fields(TrainArguments)
-            if field.name not in ("resume", "strict", "dataset", "algorithm")
+            if field.name not in ("resume", "strict", "dataset", "algorithm", "on", "task")
         }
+        options["on"] = machines_of(asked.on, asked.task, asked.quiet)
         config = _typed_settings(asked, groups, rest) | own
         _refuse_bare_widths(config, algorithms)
         experiment = train(list(asked.dataset), algorithm=algorithms, config=config, **options)
@@ -118,6 +140,17 @@ def train_command(arguments: Sequence[str]) -> int:
     OUT.print(results_tables(experiment, OUT.width))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
     return 0
+
+
+def machines_of(on: str | None, task: Sequence[str]) -> Any:
+    """Where to train; None is here."""
+    if on is None:
+        if task:
+            raise InputError("--task is what a task asks of a cluster; say which by --on, such as --on ray.")
+        return None
+    from score_rl.cluster.machines import cluster
+
+    return cluster(on, *task)
 
 
 def _teach(kind: type, arguments: Sequence[str], algorithms: Sequence[str]) -> None:
@@ -234,10 +267,12 @@ def _as_typed(default: Any) -> Any:
 
 
 def _refuse_beside_resume(arguments: Sequence[str]) -> None:
-    taken = ("--resume", "--steps", "--strict", "--quiet")
+    taken = ("--resume", "--steps", "--strict", "--quiet", "--on", "--task")
     others = [a for a in arguments if a.startswith("--") and a.split("=")[0] not in taken]
     if others:
-        raise InputError(f"--resume takes everything but --steps from the folder; leave out {', '.join(others)}.")
+        raise InputError(
+            f"--resume takes everything but --steps, --on and --task from the folder; leave out {', '.join(others)}."
+        )
 
 
 def _values_of(arguments: Sequence[str], flag: str) -> list[str]:

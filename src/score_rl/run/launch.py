@@ -11,10 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from score_rl.algorithms.algorithm import Algorithm
 from score_rl.data.columns import LEAST_USABLE
 from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError, refuse_unwritable
+from score_rl.nets.precision import Precision
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.context import TrainingContext
 from score_rl.run.expansion import common_cycle, expand_runs, refuse_unready_runs, run_record
@@ -22,8 +24,10 @@ from score_rl.run.experiment import Experiment
 from score_rl.run.extension import longer_request, store_longer_request
 from score_rl.run.fleets import form_fleets, stored_fleets
 from score_rl.run.given_data import given_data, keep_data
+from score_rl.run.machines import Machines
 from score_rl.run.messages import Announcer
 from score_rl.run.notes import tell_data_warnings, tell_presets, tell_programs, tell_schedules, tell_who_gets_settings
+from score_rl.run.precision import choose_precision
 from score_rl.run.requested import requested_algorithms
 from score_rl.run.signals import StopRequest
 from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets
@@ -34,6 +38,7 @@ from score_rl.run.trusted_modules import refuse_foreign_modules, trust_module
 from score_rl.store.folder import Folder
 from score_rl.store.lock import held
 from score_rl.store.metrics import MetricsWriter
+from score_rl.store.parts import gather_all
 from score_rl.store.provenance import provenance
 from score_rl.store.records import ExperimentRecord
 from score_rl.store.request import (
@@ -75,6 +80,7 @@ def train(
     memory_limit: float | None = None,
     tensorboard: bool = True,
     quiet: bool = False,
+    on: Machines | None = None,
 ) -> Experiment:
     """Train data sets × settings × seeds; a list among `config`'s values is swept over.
 
@@ -99,8 +105,11 @@ def train(
     `hold_out` keeps a share of every data set's trajectories from training, for `score_rl.judge`:
 
     >>> experiment = score_rl.train("logs.hdf5", environment="none", hold_out=0.1)
+
+    `on` trains on a cluster (`score_rl.cluster`), here unless given; docs/cluster.md.
     """
-    algorithms = requested_algorithms(algorithm, config or {}, variants, precision)
+    machines = on or ThisMachine()
+    algorithms = requested_algorithms(algorithm, config or {}, variants, precision, machines.precision)
     cycle = common_cycle(algorithms)
     steps = whole_number("`steps`", steps)
     eval_every = None if eval_every is None else whole_number("`eval_every`", eval_every)
@@ -131,7 +140,9 @@ def train(
         raise InputError("`transitions` is for data with a name or path; give fewer rows yourself.")
     path, announcer = default_folder(spec) if out is None else Path(out), Announcer(quiet=quiet)
     tell_who_gets_settings(algorithms, config or {}, announcer)
-    return _begin(spec, path, announcer, given.kept, memory_limit=memory_limit, tensorboard=tensorboard)
+    return _begin(
+        spec, path, announcer, given.kept, memory_limit=memory_limit, tensorboard=tensorboard, machines=machines
+    )
 
 
 def resume(
@@ -141,6 +152,7 @@ def resume(
     strict: bool = False,
     tensorboard: bool = True,
     quiet: bool = False,
+    on: Machines | None = None,
 ) -> Experiment:
     """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run.
 
@@ -152,7 +164,8 @@ def resume(
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
     experiment.folder.refuse_links()
     refuse_foreign_modules(experiment.record)
-    others = tell_differences(experiment.record, strict=strict, announcer=announcer)
+    machines = on or ThisMachine()
+    others = tell_differences(experiment.record, machines.provenance(), strict=strict, announcer=announcer)
     spec = experiment.spec if steps is None else longer_request(experiment, whole_number("`steps`", steps))
     datasets = load_same_datasets(experiment.record, quiet)
     runs = expand_runs(spec, datasets)
@@ -164,7 +177,7 @@ def resume(
     if others is not None:
         note_stretch(experiment.folder, others, [run.id for run in runs], spec.steps)
     tell_programs(keep_compiled_programs(), announcer)
-    _train_fleets(spec, fleets, experiment.folder, announcer, tensorboard=tensorboard)
+    machines.train(spec, fleets, experiment.folder, announcer, tensorboard=tensorboard)
     return Experiment(path)
 
 
@@ -176,6 +189,7 @@ def _begin(
     *,
     memory_limit: float | None,
     tensorboard: bool,
+    machines: Machines,
 ) -> Experiment:
     """Everything that is wrong with a request is found before its folder is made."""
     if memory_limit is not None and not 0 < memory_limit < math.inf:
@@ -189,41 +203,63 @@ def _begin(
     tell_presets(runs, spec, announcer)
     tell_schedules(runs, spec.steps, announcer)
     tell_programs(keep_compiled_programs(), announcer)
-    fleets = form_fleets(runs, spec, memory_limit, announcer)
+    fleets = machines.fleets(runs, spec, memory_limit, announcer)
     spec.to_json()  # refuse what cannot be stored before the folder is made
-    folder = Folder.create(path, _new_record(spec, datasets, runs, fleets))
+    folder = Folder.create(path, _new_record(spec, runs, fleets, machines.provenance()))
     keep_data(kept, folder.path)
-    _train_fleets(spec, fleets, folder, announcer, tensorboard=tensorboard)
+    machines.train(spec, fleets, folder, announcer, tensorboard=tensorboard)
     return Experiment(path)
 
 
 def _new_record(
-    spec: ExperimentSpec, datasets: Sequence[Dataset], runs: Sequence[Run], fleets: Sequence[Sequence[Run]]
+    spec: ExperimentSpec, runs: Sequence[Run], fleets: Sequence[Sequence[Run]], made_by: dict[str, Any]
 ) -> ExperimentRecord:
     where = {run.id: (number, row) for number, fleet in enumerate(fleets) for row, run in enumerate(fleet)}
+    datasets = {run.dataset.name: run.dataset for run in runs}
     return ExperimentRecord(
         request=spec,
-        provenance=provenance(),
-        datasets={dataset.name: dataset_record(dataset) for dataset in datasets},
+        provenance=made_by,
+        datasets={name: dataset_record(dataset) for name, dataset in datasets.items()},
         runs=tuple(run_record(run, *where[run.id]) for run in runs),
         began_in=str(Path.cwd()),
     )
 
 
-def _train_fleets(
-    spec: ExperimentSpec, fleets: Sequence[Sequence[Run]], folder: Folder, announcer: Announcer, *, tensorboard: bool
-) -> None:
-    """One after the other, in a folder that nobody else trains in meanwhile."""
-    with held(folder.path):
-        status, stop = StatusKeeper(folder), StopRequest()
-        with (
-            status.training(),
-            closing(MetricsWriter(folder.path, tensorboard)) as metrics,
-            stop.listening(announcer),
-        ):
-            context = TrainingContext(spec, folder, metrics, status, announcer, stop)
-            for number, runs in enumerate(fleets):
-                FleetTrainer(number, runs, context).train()
+class ThisMachine:
+    """Trains one fleet after the other, in this process."""
+
+    def precision(self, algorithm: Algorithm, asked: str) -> Precision:
+        return choose_precision(algorithm, asked)
+
+    def fleets(
+        self, runs: Sequence[Run], spec: ExperimentSpec, gibibytes: float | None, announcer: Announcer
+    ) -> list[list[Run]]:
+        return form_fleets(runs, spec, gibibytes, announcer)
+
+    def provenance(self) -> dict[str, Any]:
+        return provenance()
+
+    def train(
+        self,
+        spec: ExperimentSpec,
+        fleets: Sequence[Sequence[Run]],
+        folder: Folder,
+        announcer: Announcer,
+        *,
+        tensorboard: bool,
+    ) -> None:
+        """In a folder that nobody else trains in meanwhile. What a cluster left apart is gathered first."""
+        with held(folder.path):
+            gather_all(folder)
+            status, stop = StatusKeeper(folder), StopRequest()
+            with (
+                status.training(),
+                closing(MetricsWriter(folder.path, tensorboard)) as metrics,
+                stop.listening(announcer),
+            ):
+                context = TrainingContext(spec, folder, metrics, status, announcer, stop)
+                for number, runs in enumerate(fleets):
+                    FleetTrainer(number, runs, context).train()
 
 
 def default_folder(spec: ExperimentSpec) -> Path:

@@ -1,12 +1,13 @@
 """Which algorithms an experiment is asked for, and which settings each of them gets."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from score_rl.algorithms.algorithm import Algorithm
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import names_of
 from score_rl.errors import InputError, unknown_name
+from score_rl.nets.precision import Precision
 from score_rl.run.precision import choose_precision
 from score_rl.store.request import AlgorithmRequest
 
@@ -18,8 +19,9 @@ def requested_algorithms(
     config: Settings,
     variants: Sequence[Settings] | None,
     precision: str,
+    choose: Callable[[Algorithm, str], Precision] = choose_precision,
 ) -> tuple[AlgorithmRequest, ...]:
-    """Each algorithm with its settings.
+    """Each algorithm with its settings. `choose` says what `precision` comes to where it is trained.
 
     A setting in `config` goes to every algorithm that has it, and `"iql.temperature"` to IQL alone. What an
     `AlgorithmRequest` says of itself goes over both.
@@ -44,7 +46,7 @@ def requested_algorithms(
                 **request.settings,
             },
             variants=_variants_of(algorithm, request, common),
-            precision=choose_precision(algorithm, precision),
+            precision=choose(algorithm, precision),
         )
         for request, algorithm in zip(requests, algorithms, strict=True)
     )

@@ -14,7 +14,6 @@ from score_rl.run import messages
 from score_rl.run.messages import Announcer
 from score_rl.store.folder import Folder
 from score_rl.store.lock import held
-from score_rl.store.provenance import provenance
 from score_rl.store.records import ExperimentRecord
 
 NAMED = 6  # differences in one message; experiment.json has them all
@@ -49,12 +48,13 @@ def _compared(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tup
             yield name, old, new
 
 
-def tell_differences(record: ExperimentRecord, *, strict: bool, announcer: Announcer) -> Mapping[str, Any] | None:
-    """Before it goes on: what trains it now, where that is something else than before.
+def tell_differences(
+    record: ExperimentRecord, now: Mapping[str, Any], *, strict: bool, announcer: Announcer
+) -> Mapping[str, Any] | None:
+    """Before it goes on: what trains it `now`, where that is something else than before.
 
     Refused by `strict`, since the result is then not that of an undisturbed training to the bit.
     """
-    now = provenance()
     found = differences(record, now)
     if not found:
         return None

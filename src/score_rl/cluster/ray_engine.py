@@ -1,0 +1,293 @@
+"""Tasks of Ray Core. Nothing else in this package imports Ray."""
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from score_rl.cluster.engines import Ended, Task
+from score_rl.cluster.mirror import Mirror, apply, files_of
+from score_rl.cluster.orders import DataEntry, Order, Outcome
+from score_rl.errors import InputError, not_installed
+
+KNOWN = ("gpus", "cpus", "memory", "at_once")
+TICK = 1.0  # seconds between two looks of a task at its training
+Item = tuple[str, Any]  # "file" with what changed, or "outcome"
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise not_installed("--on ray needs Ray", "ray") from None
+    return ray
+
+
+class RayEngine:
+    """One task for each fleet. Ray finds a node for it; the driver tries it again where that is lost."""
+
+    title = "Ray"
+
+    def __init__(self, address: str | None, task: Task) -> None:
+        task.refuse_others(KNOWN, "--on ray")
+        self._ray = _ray()
+        self._task = task
+        self._connect(address)
+        self._resources = self._wanted()
+        self._bell = self._ray.remote(num_cpus=0)(_Bell).remote()
+        self._data: dict[str, Any] = {}  # in the object store, by checksum
+        self._running: dict[int, tuple[Order, Any]] = {}
+        self._on_node = self._ray.remote(max_retries=0, max_calls=1, num_returns="streaming", **self._resources)(
+            train_on_node
+        )
+
+    def _connect(self, address: str | None) -> None:
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            if address is not None:
+                self._ray.init(address=address, **quiet)
+                return
+            try:
+                self._ray.init(address="auto", **quiet)
+            except ConnectionError:
+                self._ray.init(include_dashboard=False, **quiet)  # a cluster of this machine alone
+        except Exception as error:
+            raise InputError(
+                f"no Ray cluster answers at {address or 'this machine'} ({str(error).splitlines()[0][:200]}); start "
+                "one with `ray start --head`, or give its address as --on ray:HOST:PORT."
+            ) from error
+
+    # -- machines ------------------------------------------------------------------------------------------------
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+
+    def _wanted(self) -> dict[str, float]:
+        """What a task asks for: what was said, else a GPU with its share of cores, else all cores of a node."""
+        nodes = self._nodes()
+        gpus = self._task.number("gpus")
+        if gpus is None:
+            gpus = 1.0 if any(node["Resources"].get("GPU", 0) >= 1 for node in nodes) else 0.0
+        fitting = [node["Resources"] for node in nodes if node["Resources"].get("GPU", 0) >= gpus]
+        cpus = self._task.number("cpus")
+        if cpus is None:
+            shares = [have["CPU"] // max(1.0, have.get("GPU", 0) / gpus if gpus else 1.0) for have in fitting]
+            cpus = max(1.0, min(shares, default=1.0))
+        memory = self._task.number("memory")
+        asked = {"num_cpus": cpus, "num_gpus": gpus} | ({} if memory is None else {"memory": memory * 2**30})
+        if not any(have["CPU"] >= cpus and have.get("GPU", 0) >= gpus for have in fitting):
+            raise InputError(
+                f"no node of the Ray cluster has {cpus:g} cores and {gpus:g} GPUs (it has {len(nodes)} nodes with "
+                "cores); add a node, or ask for less with `task`, such as cpus=1."
+            )
+        return asked
+
+    def survey(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
+        asked = [self._on(node, dict(question), ()) for node in self._nodes() if self._fits(node) >= 1]
+        return [answer for answer in map(self._answer, asked) if answer is not None]
+
+    def ask(self, question: Mapping[str, Any], needs: Sequence[Any], device: str) -> dict[str, Any]:
+        """Of the node that the driver names."""
+        nodes = [node for node in self._nodes() if self._fits(node) >= 1]
+        nodes.sort(key=lambda node: node["NodeID"] != device)
+        for node in nodes:
+            answer = self._answer(self._on(node, dict(question), needs))
+            if answer is not None:
+                return answer
+        raise InputError("no node of the Ray cluster answered; look at `ray status`.")
+
+    def _on(self, node: Mapping[str, Any], question: dict[str, Any], needs: Sequence[DataEntry]) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        here = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        answering = self._ray.remote(max_retries=0, max_calls=1, scheduling_strategy=here, **self._resources)(
+            answer_on_node
+        )
+        return answering.remote(question, self._put(needs))
+
+    def _answer(self, asked: Any) -> dict[str, Any] | None:
+        """None of a node that was lost meanwhile."""
+        from ray import exceptions
+
+        try:
+            found: dict[str, Any] = self._ray.get(asked)
+        except exceptions.RayTaskError as error:
+            raise InputError(f"a node of the Ray cluster failed: {str(error.cause)[:300]}.") from error
+        except exceptions.RayError:
+            return None
+        return found
+
+    def _fits(self, node: Mapping[str, Any]) -> int:
+        """How many tasks a node can have at once."""
+        have, want = node["Resources"], self._resources
+        counts = [have.get("CPU", 0) // want["num_cpus"]] if want["num_cpus"] else []
+        counts += [have.get("GPU", 0) // want["num_gpus"]] if want["num_gpus"] else []
+        return int(min(counts, default=1))
+
+    def places(self) -> int:
+        found = sum(map(self._fits, self._nodes()))
+        most = self._task.number("at_once")
+        return found if most is None else min(found, int(most))
+
+    # -- tasks ---------------------------------------------------------------------------------------------------
+
+    def _put(self, entries: Sequence[DataEntry]) -> dict[str, Any]:
+        """References to the files of data sets. Ray moves one to a node when a task there asks for it, once."""
+        for entry in entries:
+            if entry.checksum not in self._data:
+                self._data[entry.checksum] = self._ray.put(np.fromfile(entry.file, np.uint8))
+        return {entry.checksum: self._data[entry.checksum] for entry in entries}
+
+    def start(self, order: Order) -> None:
+        files = None if order.shared else self._ray.put(files_of(order.path))
+        tasks = self._on_node.remote(order.to_json(), self._put(order.data), {"files": files}, self._bell)
+        self._running[order.number] = order, tasks
+
+    def adopt(self, order: Order) -> bool:
+        return False  # Ray ends a driver's tasks with the driver
+
+    def active(self) -> int:
+        return len(self._running)
+
+    def ended(self, seconds: float) -> list[Ended]:
+        """Takes what tasks send meanwhile; files go into their attempts."""
+        until, over = time.monotonic() + seconds, []
+        while self._running:
+            waiting = {tasks: number for number, (_, tasks) in self._running.items()}
+            left = max(0.0, until - time.monotonic())
+            ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=left, fetch_local=False)
+            for tasks in ready:
+                found = self._next(waiting[tasks], tasks)
+                over += [found] if found is not None else []
+            if over or not ready or time.monotonic() >= until:
+                return over
+        time.sleep(max(0.0, until - time.monotonic()) if not over else 0.0)
+        return over
+
+    def _next(self, number: int, tasks: Any) -> Ended | None:
+        """Deal with what a task sent next. An error is how its node was lost."""
+        order = self._running[number][0]
+        try:
+            kind, content = self._ray.get(next(tasks))
+        except StopIteration:
+            return self._over(number, None, "it ended without a word")
+        except Exception as error:  # of Ray: there are a dozen kinds of loss
+            return self._over(number, None, str(error).splitlines()[0][:200] or type(error).__name__)
+        if kind == "file":
+            apply(content, order.path)
+            return None
+        return self._over(number, Outcome.from_json(content))
+
+    def _over(self, number: int, outcome: Outcome | None, reason: str = "") -> Ended:
+        del self._running[number]
+        return Ended(number, outcome, reason)
+
+    def stop(self) -> None:
+        self._bell.ring.remote()
+
+    def close(self) -> None:
+        for _, tasks in self._running.values():
+            self._ray.cancel(tasks, force=True)
+        self._running = {}
+        self._ray.shutdown()
+
+
+class _Bell:
+    """An actor that tasks ask whether they should end."""
+
+    def __init__(self) -> None:
+        self._rung = False
+
+    def ring(self) -> None:
+        self._rung = True
+
+    def rung(self) -> bool:
+        return self._rung
+
+
+# -- on a node ---------------------------------------------------------------------------------------------------
+
+
+def _fetching(references: Mapping[str, Any]) -> Any:
+    """From Ray's object store. It is asked only where the node's cache lacks a data set."""
+
+    def fetch(entry: DataEntry, target: Path) -> None:
+        import ray
+
+        ray.get(references[entry.checksum]).tofile(target)
+
+    return fetch
+
+
+def answer_on_node(question: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
+    import ray
+
+    from score_rl.cluster.survey import answer
+
+    said = answer(question, _fetching(references))
+    return said | {"node": ray.get_runtime_context().get_node_id()}
+
+
+def train_on_node(order_text: str, references: Mapping[str, Any], held: Mapping[str, Any], bell: Any) -> Iterator[Item]:
+    """Train beside this thread. What changes in a folder that the driver cannot see is sent to it."""
+    import ray
+
+    from score_rl.cluster.work import machine_name, perform, sees
+    from score_rl.run.signals import StopRequest
+
+    order, stop = Order.from_json(order_text), StopRequest()
+    _keep_to_own_cores()
+    if order.shared and not sees(order):
+        blind = (
+            f"{machine_name()} does not see {order.attempt}; give `storage=driver`, and files go through the driver."
+        )
+        yield "outcome", vars(Outcome("failed", blind))
+        return
+    with Mirror(order, None if order.shared else ray.get(held["files"])) as mirror:
+        outcome: list[Outcome] = []
+        training = threading.Thread(
+            target=lambda: outcome.append(perform(order, mirror.folder, stop, _fetching(references))), name="training"
+        )
+        training.start()
+        while training.is_alive():
+            training.join(TICK)
+            if not order.shared:
+                yield from (("file", change) for change in mirror.changes())
+            stop.asked = stop.asked or _rung(bell)
+        if not order.shared:
+            yield from (("file", change) for change in mirror.changes(last=True))
+        yield (
+            "outcome",
+            {"state": "broken", "error": "training ended without a word"} if not outcome else vars(outcome[0]),
+        )
+
+
+def _rung(bell: Any) -> bool:
+    """False too where the bell is lost: then the driver is, and Ray ends this task."""
+    import ray
+
+    try:
+        return bool(ray.get(bell.rung.remote(), timeout=10 * TICK))
+    except ray.exceptions.RayError:
+        return False
+
+
+def _keep_to_own_cores() -> None:
+    """Of a machine with several GPUs each task takes its share of the cores, by the number of its GPU."""
+    import ray
+
+    context = ray.get_runtime_context()
+    gpus = [int(gpu) for gpu in ray.get_gpu_ids() if str(gpu).isdecimal()]
+    share = int(context.get_assigned_resources().get("CPU", 0))
+    if not gpus or share < 1 or not hasattr(os, "sched_setaffinity"):
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    mine = cores[min(gpus) * share : (min(gpus) + len(gpus)) * share][:share]
+    if len(mine) == share:
+        os.sched_setaffinity(0, mine)
