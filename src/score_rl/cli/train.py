@@ -142,7 +142,7 @@ def train_command(arguments: Sequence[str]) -> int:
     return 0
 
 
-def machines_of(on: str | None, task: Sequence[str]) -> Any:
+def machines_of(on: str | None, task: Sequence[str], quiet: bool) -> Any:
     """Where to train; None is here."""
     if on is None:
         if task:
@@ -150,7 +150,7 @@ def machines_of(on: str | None, task: Sequence[str]) -> Any:
         return None
     from score_rl.cluster.machines import cluster
 
-    return cluster(on, *task)
+    return cluster(on, *task, quiet=quiet)
 
 
 def _teach(kind: type, arguments: Sequence[str], algorithms: Sequence[str]) -> None:

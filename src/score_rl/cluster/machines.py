@@ -32,7 +32,7 @@ SAME = ("score-rl", "jax", "jaxlib")  # other versions on a machine would give o
 AT_ONCE = 2  # processes, where nothing says
 
 
-def cluster(on: str, *task: str) -> "Cluster":
+def cluster(on: str, *task: str, quiet: bool = False) -> "Cluster":
     """Where to train: ray, ray:ADDRESS, slurm or processes:N. `task` is what a task asks for, such as "gpus=1".
 
     `score train --help` and docs/cluster.md explain what each engine knows.
@@ -51,7 +51,7 @@ def cluster(on: str, *task: str) -> "Cluster":
             raise InputError(f"`on` is {on!r}; give a number of processes, such as processes:2.")
         return Cluster(lambda: _processes(int(number), own), "shared")
     if name == "slurm":
-        return Cluster(lambda: _slurm(rest or None, own), "shared")
+        return Cluster(lambda: _slurm(rest or None, own, Announcer(quiet=quiet)), "shared")
     raise InputError(f"`on` is {on!r}; it must be ray, ray:ADDRESS, slurm or processes:N.")
 
 
@@ -67,10 +67,10 @@ def _processes(number: int, task: Task) -> Engine:
     return ProcessEngine(number, task)
 
 
-def _slurm(executor: str | None, task: Task) -> Engine:
+def _slurm(executor: str | None, task: Task, announcer: Announcer) -> Engine:
     from score_rl.cluster.slurm_engine import SlurmEngine
 
-    return SlurmEngine(executor, task)
+    return SlurmEngine(executor, task, announcer)
 
 
 class Cluster:
@@ -135,7 +135,8 @@ class Cluster:
     ) -> list[list[Run]]:
         """What fits into a device of each kind, and in so many parts that all devices end together."""
         by_id = {run.id: run for run in runs}
-        groups, paces = [], {}
+        groups: list[Group] = []
+        paces: dict[str, Pace] = {}
         with self.connected() as engine, tempfile.TemporaryDirectory() as scratch:
             places = engine.places()
             splittable = places > 1 and len(runs) > 1

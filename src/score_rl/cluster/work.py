@@ -181,10 +181,10 @@ def _watching_the_driver(stop: StopRequest) -> Iterator[None]:
         end.set()
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str], stop: StopRequest | None = None) -> int:
     """The order in a file on shared storage; what came out lies beside it."""
     file = Path(arguments[0])
-    order, stop = Order.from_json(file.read_text(), file), StopRequest()
+    order, stop = Order.from_json(file.read_text(), file), stop or StopRequest()
     with _watching_the_driver(stop):
         outcome = perform(order, order.path, stop)
     return 0 if outcome.state in (FINISHED, STOPPED) else 1

@@ -111,11 +111,7 @@ def train(
     machines = on or ThisMachine()
     algorithms = requested_algorithms(algorithm, config or {}, variants, precision, machines.precision)
     cycle = common_cycle(algorithms)
-    steps = whole_number("`steps`", steps)
-    eval_every = None if eval_every is None else whole_number("`eval_every`", eval_every)
-    log_every = None if log_every is None else whole_number("`log_every`", log_every)
-    check_counts(steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, log_every=log_every)
-    eval_every = default_eval_every(steps, log_every, cycle) if eval_every is None else eval_every
+    steps, eval_every, log_every = _counts(steps, eval_every, log_every, eval_episodes, cycle)
     given = given_data(dataset, columns, environment, action_bounds)
     spec = ExperimentSpec(
         algorithms=algorithms,
@@ -124,7 +120,7 @@ def train(
         steps=steps,
         eval_every=eval_every,
         eval_episodes=eval_episodes,
-        log_every=default_log_every(steps, eval_every, cycle) if log_every is None else log_every,
+        log_every=log_every,
         transitions=transitions,
         data_seed=data_seed,
         environment=environment,
@@ -143,6 +139,18 @@ def train(
     return _begin(
         spec, path, announcer, given.kept, memory_limit=memory_limit, tensorboard=tensorboard, machines=machines
     )
+
+
+def _counts(
+    steps: float, eval_every: float | None, log_every: float | None, eval_episodes: int, cycle: int
+) -> tuple[int, int, int]:
+    """`steps`, `eval_every` and `log_every` as whole numbers, with their defaults."""
+    total = whole_number("`steps`", steps)
+    judged = None if eval_every is None else whole_number("`eval_every`", eval_every)
+    logged = None if log_every is None else whole_number("`log_every`", log_every)
+    check_counts(steps=total, eval_every=judged, eval_episodes=eval_episodes, log_every=logged)
+    judged = default_eval_every(total, logged, cycle) if judged is None else judged
+    return total, judged, default_log_every(total, judged, cycle) if logged is None else logged
 
 
 def resume(

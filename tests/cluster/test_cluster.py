@@ -1,0 +1,169 @@
+"""The same training by tasks, with submitit's debug executor: jobs run in this process, one after the other."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import score_rl
+from score_rl.cli import main
+from score_rl.cluster import cluster, work
+from score_rl.cluster.mirror import apply
+from score_rl.cluster.orders import Order
+from score_rl.errors import InputError, Stopped
+from score_rl.run.experiment import Experiment
+from score_rl.store.parts import PARTS
+from tests.end_to_end.test_interruption import assert_same_result
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # submitit's debug executor leaves its logs open
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+OPTIONS: dict[str, Any] = {
+    "transitions": 3000, "steps": 20, "log_every": 10, "environment": "none", "quiet": True, "tensorboard": False,
+    "checkpoint_minutes": 0.0, "precision": "float32",
+}  # fmt: skip
+CONFIG = {"hidden": (16, 16), "batch_size": 16}
+
+
+def train(out: Path, **options: Any) -> Experiment:
+    return score_rl.train(
+        "replica:hopper-medium", algorithm=["bc", "td3-bc"], seeds=[0, 1], config=CONFIG, out=out, **(OPTIONS | options)
+    )
+
+
+def debug(tmp_path: Path, *task: str) -> Any:
+    return cluster("slurm:debug", f"logs={tmp_path / 'logs'}", *task, quiet=True)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same on one machine: the same fleets."""
+    return train(tmp_path_factory.mktemp("alone") / "out").path
+
+
+def test_tasks_give_what_one_machine_gives_to_the_bit(tmp_path: Path, alone: Path) -> None:
+    made = train(tmp_path / "out", on=debug(tmp_path, "at-once=1"))
+    assert {run.status.state for run in made} == {"finished"}
+    assert_same_result(tmp_path / "out", alone)
+    assert not (tmp_path / "out" / PARTS).exists()
+    assert made.record.provenance["cluster"]["engine"] == "SLURM"
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in alone.iterdir()}
+
+
+def test_a_machine_goes_on_where_a_cluster_stopped_and_a_cluster_where_a_machine_did(
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every task dies after its first checkpoint, and the driver with it; then the other way round."""
+
+    class Dying(work.FleetTrainer):
+        def _save(self, checkpoint: Any, *rest: Any) -> None:
+            super()._save(checkpoint, *rest)
+            raise KeyboardInterrupt
+
+    for first, second in ((debug(tmp_path, "at-once=1"), None), (None, debug(tmp_path, "at-once=1"))):
+        out = tmp_path / f"out-{first is None}"
+        with monkeypatch.context() as patch:
+            patch.setattr(work if first is not None else sys.modules["score_rl.run.launch"], "FleetTrainer", Dying)
+            with pytest.raises(KeyboardInterrupt):
+                train(out, on=first)
+        assert (out / PARTS).exists() == (first is not None)
+        score_rl.resume(out, quiet=True, tensorboard=False, on=second)
+        assert_same_result(out, alone)
+
+
+def test_a_task_that_dies_is_tried_again_and_one_that_always_dies_is_told(
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaths: list[int] = []
+
+    class Dying(work.FleetTrainer):
+        def _save(self, checkpoint: Any, *rest: Any) -> None:
+            super()._save(checkpoint, *rest)
+            if len(deaths) < 3:
+                deaths.append(checkpoint.step)
+                raise RuntimeError("the device failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "FleetTrainer", Dying)
+        train(tmp_path / "out", on=debug(tmp_path, "at-once=1"))
+        assert len(deaths) == 3
+        assert_same_result(tmp_path / "out", alone)
+
+    class Dead(work.FleetTrainer):
+        def train(self) -> None:
+            if self.program.algorithm.name == "bc":
+                raise RuntimeError("the device failed")
+            super().train()
+
+    monkeypatch.setattr(work, "FleetTrainer", Dead)
+    with pytest.raises(InputError, match=r"1 of 2 fleets failed; fleet 0: 5 tasks in a row died .*device failed"):
+        train(tmp_path / "dead", on=debug(tmp_path, "at-once=1"))
+    assert [run.status.state for run in score_rl.load(tmp_path / "dead")][2:] == ["finished"] * 2
+
+
+def test_a_stop_leaves_one_folder_as_on_one_machine(
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from score_rl.cluster import driver
+
+    class Impatient(driver.StopRequest):
+        asked = property(lambda self: (tmp_path / "out" / "fleet-0").exists(), lambda self, value: None)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "StopRequest", Impatient)
+        with pytest.raises(Stopped, match="go on with `resume=`"[:12]):
+            train(tmp_path / "out", on=debug(tmp_path, "at-once=1"))
+    assert not (tmp_path / "out" / PARTS).exists()
+    assert score_rl.load(tmp_path / "out").folder.status().state == "interrupted"
+    score_rl.resume(tmp_path / "out", quiet=True, tensorboard=False)
+    assert_same_result(tmp_path / "out", alone)
+
+
+def test_nothing_is_imported_without_on() -> None:
+    code = (
+        "import sys, score_rl.cli.train, score_rl.run.launch, score_rl.cluster, score_rl.cluster.machines;"
+        "print([name for name in ('ray', 'submitit') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("on", "task", "says"),
+    [
+        ("raya", (), "it must be ray, ray:ADDRESS, slurm or processes:N"),
+        ("processes:none", (), "give a number of processes"),
+        ("slurm:here", (), "slurm:local or slurm:debug"),
+        ("ray", ("gpus",), "must be KEY=VALUE"),
+        ("ray", ("gpu=1",), "holds gpu, which --on ray does not know; it knows gpus, cpus"),
+        ("ray", ("gpus=many",), "must be a number"),
+        ("ray", ("storage=moon",), "must be auto, shared or driver"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(
+    on: str, task: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if task == ("gpus=many",):
+        from score_rl.cluster.engines import Task
+
+        with pytest.raises(InputError, match=says):
+            Task.parse(task).number("gpus")
+        return
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--out", str(tmp_path / "out"), "--on", on, *(["--task", *task] if task else [])])
+    assert end.value.code == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_order_survives_its_way_and_a_machine_writes_below_its_attempt_alone(tmp_path: Path, alone: Path) -> None:
+    record = score_rl.load(alone).record
+    order = Order(0, str(tmp_path), "token", record.request, record.runs, (), shared=True)
+    assert Order.from_json(json.dumps(json.loads(order.to_json()))) == order
+    for path in ("../outside", "/etc/outside", "a/../../outside"):
+        with pytest.raises(InputError, match="nothing is written outside"):
+            apply({"path": path, "content": b""}, tmp_path)
