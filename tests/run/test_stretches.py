@@ -9,7 +9,7 @@ import pytest
 
 import score_rl
 from score_rl.errors import InputError
-from score_rl.run import stretches
+from score_rl.run import launch
 from score_rl.run.stretches import differences
 from score_rl.store.provenance import provenance
 
@@ -61,6 +61,6 @@ def test_what_a_stranger_wrote_as_provenance_is_compared_as_far_as_it_goes(tmp_p
 def test_a_finished_experiment_has_no_further_stretch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "out"
     score_rl.train("replica:hopper-medium", steps=20, out=folder, quiet=True, **SMALL)
-    monkeypatch.setattr(stretches, "provenance", lambda: {**provenance(), "python": "9.9"})
+    monkeypatch.setattr(launch, "provenance", lambda: {**provenance(), "python": "9.9"})
     score_rl.resume(folder, quiet=True, tensorboard=False)
     assert "stretches" not in score_rl.load(folder).record.provenance

@@ -52,7 +52,7 @@ def test_nothing_is_run_for_a_folder(packed: Path, module: Path, monkeypatch: py
         lambda: score_rl.judge(opened, quiet=True),
     ):
         with pytest.raises(InputError, match=said):
-            use()  # type: ignore[no-untyped-call]
+            use()
     assert not module.exists()
     monkeypatch.setenv("SCORE_RL_MODULES", "another, stranger")
     assert opened.evaluate(1).returns.shape == (1, 1)
