@@ -41,7 +41,7 @@ MAY_USE = {
         "rollout",
         "deploy",
     },
-    "judge": {"errors", "nets", "data", "algorithms", "engine", "store", "rollout", "run"},
+    "judge": {"errors", "live_line", "nets", "data", "algorithms", "engine", "store", "rollout", "run"},
     "report": {"errors", "disk", "envs", "algorithms", "store"},
     "cluster": {"errors", "disk", "live_line", "nets", "data", "algorithms", "engine", "store", "run", "judge"},
     "paper": {"errors", "disk", "nets", "data", "envs", "algorithms", "engine", "store", "rollout", "run", "report"},

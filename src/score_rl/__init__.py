@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from score_rl.data.dataset import Dataset
     from score_rl.errors import InputError
     from score_rl.judge.judging import judge
+    from score_rl.judge.selection.selecting import select
     from score_rl.run.experiment import Experiment, load
     from score_rl.run.launch import resume, train
 
-__all__ = ["Dataset", "Experiment", "InputError", "judge", "load", "load_dataset", "resume", "train"]
+__all__ = ["Dataset", "Experiment", "InputError", "judge", "load", "load_dataset", "resume", "select", "train"]
 
 _HOME = {
     "Dataset": "score_rl.data.dataset",
@@ -26,6 +27,7 @@ _HOME = {
     "load": "score_rl.run.experiment",
     "load_dataset": "score_rl.data.catalogue",
     "resume": "score_rl.run.launch",
+    "select": "score_rl.judge.selection.selecting",
     "train": "score_rl.run.launch",
 }
 

@@ -17,6 +17,7 @@ from score_rl.cli.experiment import experiment_command
 from score_rl.cli.export import export_command
 from score_rl.cli.judge import judge_command
 from score_rl.cli.report import report_command
+from score_rl.cli.select import select_command
 from score_rl.cli.theory import theory_command
 from score_rl.cli.train import train_command
 from score_rl.errors import InputError, Stopped, as_read, in_command_line, printable
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "export": (export_command, "write a trained policy as one file that acts anywhere"),
     "act": (act_command, "act with an exported policy on the rows of a table"),
     "judge": (judge_command, "judge trained policies from recorded data, without a simulator"),
+    "select": (select_command, "choose a method and its settings from recorded data alone"),
     "report": (report_command, "make a page of stored runs: tables, curves, statistics, provenance"),
     "data": (data_command, "list, show, build, check and re-collect data sets"),
     "algorithms": (algorithms_command, "list the algorithms and their settings"),

@@ -51,7 +51,7 @@ def judge(
     data: str | Path | None = None,
     *,
     runs: Sequence[str] = (),
-    effort: EffortName = "auto",
+    effort: EffortName | Effort = "auto",
     discount: float | None = None,
     quiet: bool = False,
 ) -> JudgementRecord:
@@ -67,7 +67,7 @@ def judge(
     """
     keep_compiled_programs()
     opened = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
-    size = effort_of(effort)
+    size = effort if isinstance(effort, Effort) else effort_of(effort)
     if discount is not None and not 0 <= discount < 1:
         raise InputError(f"`discount` is {discount:g}; it must be at least 0 and below 1.")
     wanted = [opened[name] for name in dict.fromkeys(runs)] or list(opened)

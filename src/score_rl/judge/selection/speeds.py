@@ -1,0 +1,128 @@
+"""How fast this machine trains and judges: each method's own program is tried for a moment."""
+
+import time
+from collections.abc import Sequence
+
+import jax
+
+from score_rl.algorithms.algorithm import cycle
+from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.settings import make_config
+from score_rl.data.dataset import Dataset
+from score_rl.engine.program import FleetProgram
+from score_rl.engine.runs import Run
+from score_rl.judge.fitted_q import FITTED_Q
+from score_rl.judge.fitting import Effort
+from score_rl.judge.selection.grid import config_of
+from score_rl.judge.selection.plan import SIZES, is_usual, make_plan
+from score_rl.nets.precision import Precision
+from score_rl.run.precision import choose_precision
+from score_rl.store.selections import Plan, Size, Speeds, Variant
+
+TRIED_ON_CPU, TRIED_ELSEWHERE = 4, 32  # runs at once: an accelerator is fast only where it has much to do
+CALL = 20  # updates
+SECONDS = 1.0  # of trying, at least
+STARTING = 15.0  # seconds of each stage: reading, compiling evaluators, writing
+SLACK = 1.3  # compiling larger fleets takes longer
+
+
+def speeds_of(variants: Sequence[Variant], seeds: int, size: Size, dataset: Dataset, evaluators: float) -> Speeds:
+    """Of every method among the variants, at this size of networks."""
+    updates, compiling = {}, {}
+    for name in dict.fromkeys(variant.algorithm for variant in variants):
+        mine = [variant for variant in variants if variant.algorithm == name]
+        updates[name], compiling[name] = _try(
+            _fleet(mine, seeds, size, dataset), choose_precision(get_algorithm(name), "auto")
+        )
+    return Speeds(updates, compiling, evaluators)
+
+
+def evaluator_speed(dataset: Dataset, effort: Effort) -> float:
+    """Updates a second of fitted Q, summed over policies."""
+    config = make_config(
+        FITTED_Q,
+        {
+            "critics": effort.critics, "hidden": effort.hidden, "batch_size": effort.batch_size,
+            "rows": len(dataset),
+        },
+    )  # fmt: skip
+    return _try([Run(f"policy {number}", FITTED_Q, dataset, 0, config) for number in range(_tried())], "float32")[0]
+
+
+def evaluators_start(dataset: Dataset, effort: Effort, speed: float) -> float:
+    """Seconds of each stage for what is fitted once for all policies: density and dynamics model, at most.
+
+    They are counted in updates of fitted Q, by their arithmetic.
+    """
+    rows = min(len(dataset), effort.rows)
+    of_model = effort.model_epochs * rows / 256 * (3 * effort.models * 256) / (4 * effort.critics * effort.batch_size)
+    return STARTING + (of_model + effort.density_updates) / speed
+
+
+def fitting_plan(
+    variants: Sequence[Variant], seeds: int, dataset: Dataset, seconds: float, effort: Effort, evaluators: float
+) -> Plan:
+    """The plan with the largest networks that leave time for enough variants and updates.
+
+    The first method is tried first. What it leaves no time for is not tried with the others.
+    """
+    began, judged_by, start = time.monotonic(), effort.updates, evaluators_start(dataset, effort, evaluators)
+    first = [variant for variant in variants if variant.algorithm == variants[0].algorithm]
+    for size in SIZES:
+        tried = speeds_of(first, seeds, size, dataset, evaluators)
+        left = seconds - (time.monotonic() - began)
+        if size == SIZES[-1] or _is_enough(variants, seeds, size, tried, left, judged_by, start):
+            break
+    others = [variant for variant in variants if variant.algorithm != variants[0].algorithm]
+    found = speeds_of(others, seeds, size, dataset, evaluators)
+    speeds = Speeds(tried.updates | found.updates, tried.compiling | found.compiling, evaluators, start)
+    return make_plan(variants, seeds, size, speeds, seconds - (time.monotonic() - began), judged_by)
+
+
+def _is_enough(
+    variants: Sequence[Variant],
+    seeds: int,
+    size: Size,
+    tried: Speeds,
+    seconds: float,
+    judged_by: int,
+    start: float,
+) -> bool:
+    """Whether networks of this size leave time for the usual training of some variants, all as slow as the first."""
+    (rate,), (compiling,) = tried.updates.values(), tried.compiling.values()
+    names = {variant.algorithm for variant in variants}
+    alike = Speeds(dict.fromkeys(names, rate), dict.fromkeys(names, compiling), tried.evaluators, start)
+    return seconds > 0 and is_usual(variants, seeds, size, alike, seconds, judged_by)
+
+
+def _fleet(variants: Sequence[Variant], seeds: int, size: Size, dataset: Dataset) -> list[Run]:
+    every = [
+        Run(
+            f"{variant.label} {seed}", get_algorithm(variant.algorithm), dataset, seed, config_of(variant, size, 10_000)
+        )
+        for variant in variants
+        for seed in range(seeds)
+    ]
+    return every[: _tried()]
+
+
+def _tried() -> int:
+    return TRIED_ON_CPU if jax.default_backend() == "cpu" else TRIED_ELSEWHERE
+
+
+def _try(runs: Sequence[Run], precision: Precision) -> tuple[float, float]:
+    """Updates a second, summed over runs, and the seconds until the program was ready."""
+    began = time.monotonic()
+    program = FleetProgram(runs, precision=precision)
+    state = program.init()
+    turns = cycle(runs[0].algorithm, runs[0].config)
+    length = max(1, CALL // turns) * turns
+    state, metrics = program.advance(state, 0, length)
+    jax.block_until_ready(metrics)
+    ready = time.monotonic()
+    calls = 0
+    while time.monotonic() - ready < SECONDS or not calls:
+        state, metrics = program.advance(state, length * (calls + 1), length)
+        jax.block_until_ready(metrics)
+        calls += 1
+    return calls * length * len(runs) / (time.monotonic() - ready), SLACK * (ready - began)
