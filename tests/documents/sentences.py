@@ -10,7 +10,6 @@ GENERATED = re.compile(r"<!-- (evidence:\S+|speed:\S+|theory:\S+|walk) -->.*?<!-
 LEFT_OUT = (
     re.compile(r"^(```|~~~).*?^\1", re.DOTALL | re.MULTILINE),  # blocks of code
     re.compile(r"<!--.*?-->", re.DOTALL),
-    re.compile(r"^(?: {4}|\t)\S.*$", re.MULTILINE),  # indented code
     re.compile(r"^\|.*$", re.MULTILINE),  # tables
     re.compile(r"!\[[^\]]*\]\([^)]*\)"),
     re.compile(r"^:::.*(?:\n {4}.*)*", re.MULTILINE),  # the site's references

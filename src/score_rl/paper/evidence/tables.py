@@ -22,6 +22,7 @@ from score_rl.paper.evidence.cells import (
 from score_rl.paper.evidence.claims import CLAIMS
 from score_rl.paper.evidence.companies import in_companies, with_chosen
 from score_rl.paper.evidence.first_page import curves, in_short, method_list
+from score_rl.paper.evidence.found import found
 from score_rl.paper.evidence.main_table import image, main_table
 from score_rl.paper.evidence.records import Evidence, Result
 from score_rl.paper.evidence.wanted import missing, seconds, without_grid
@@ -141,10 +142,10 @@ def planned(evidence: Evidence, base: Path) -> str:
 
 
 def aggregate(evidence: Evidence, base: Path) -> str:
-    found, notes = in_companies(evidence)
+    companies, notes = in_companies(evidence)
     headings = ["method", "median", "interquartile mean", "mean", "gap to 100"]
     blocks = []
-    for company in found:
+    for company in companies:
         number = len(company.datasets)
         names = "all" if number == len(paper_datasets()) else ", ".join(company.datasets)
         rows = [
@@ -152,7 +153,7 @@ def aggregate(evidence: Evidence, base: Path) -> str:
             for method, mine in aggregates(with_chosen(evidence, company)).items()
         ]
         blocks.append(f"Over {number} of 15 data sets ({names}):\n\n{table(headings, rows)}")
-    if any(len(company.matrices) > 1 for company in found):
+    if any(len(company.matrices) > 1 for company in companies):
         blocks.append(image("performance profiles", evidence, "profiles.svg", base))
     return "\n\n".join([*blocks, *notes]) or "Nothing is stored yet."
 
@@ -161,7 +162,7 @@ def claims(evidence: Evidence, base: Path) -> str:
     rows = []
     for claim in CLAIMS:
         verdict = claim.judge(evidence)
-        sources = ", ".join(link(f"{file.parent.name}/{file.name}", [file], base) for file in verdict.files)
+        sources = " ".join(link(str(number), [file], base) for number, file in enumerate(verdict.files, 1))
         rows.append([claim.title, f"**{verdict.word}**", spaced(verdict.because), sources or NOTHING])
     return table(["the paper says", "here", "numbers, [95 % interval]", "from"], rows)
 
@@ -174,6 +175,7 @@ TABLES: dict[str, Callable[[Evidence, Path], str]] = {
     "readme": in_short,
     "curves": curves,
     "registry": method_list,
+    "found": found,
     "main": main_table,
     "methods": methods,
     "grid": grid,
