@@ -27,5 +27,5 @@ def test_where_sentences_end() -> None:
     text = (
         "## A heading\nHopper ends at 101.4 ± 0.2, as in [the table](a.md#b). It `acts. Now`. 75 runs do, e.g. here!\n"
     )
-    assert sentences(text) == ["Hopper ends at 101.4 ± 0.2, as in the table.", "It `x`.", "75 runs do, eg here!"]
+    assert sentences(text) == ["Hopper ends at 101.4 ± 0.2, as in the table.", "It `x`.", "75 runs do, e.g here!"]
     assert words("mean ± std – of `x`") == 4
