@@ -128,7 +128,7 @@ def test_an_environment_without_a_limit_gets_one() -> None:
     [
         ("Pendulm-v1", "unknown environment 'Pendulm-v1': did you mean 'Pendulum-v1'"),
         ("hoper", "did you mean .*'hopper'"),
-        ("no_such_module:Thing-v0", "unknown environment"),
+        ("no_such_module:Thing-v0", "needs the module .no_such_module., which is neither installed nor in"),
         ("CartPole-v1", r"action space Discrete\(2\), but only one-dimensional boxes"),
         ("score_rl_tests/Unbounded-v0", "unbounded actions"),
         ("score_rl_tests/NeedsMissingPackage-v0", "not installed .no such engine"),
@@ -160,6 +160,6 @@ def test_a_name_can_say_which_module_knows_it(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(InputError, match="unknown environment"):
         make_environment(name, 1)
     assert make_environment(f"knows_it:{name}", 1).observation_dim == 3
-    with pytest.raises(InputError, match="unknown environment"):
+    with pytest.raises(InputError, match="neither installed nor in"):
         make_environment(f"knows_nothing:{name}", 1)
     gymnasium.registry.pop(name)

@@ -199,6 +199,7 @@ def test_curves_answer_the_pointer(opened: Any) -> None:
     figure = page.locator("figure.curves").first
     assert figure.locator(".still").count() == 0, "the script replaces the still figure"
     assert page.locator(".figures").first.bounding_box()["width"] > 1000, "figures use the width"
+    figure.locator(".canvas svg").scroll_into_view_if_needed()
     box = figure.locator(".canvas svg").bounding_box()
     page.mouse.move(box["x"] + box["width"] - 20, box["y"] + 40)
     assert "60 updates" in figure.locator(".tip").inner_text(), "the last update"

@@ -23,6 +23,7 @@ from score_rl.cli.train import train_command
 from score_rl.errors import InputError, Stopped, as_read, in_command_line, printable
 
 TRAINED_STOPPED = 130  # what shells use for Ctrl-C
+IMPORT = "--import"
 NOBODY_READS = 141  # what they use where a reader, as in `score train --help | head`, has left
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
@@ -46,6 +47,8 @@ Offline reinforcement learning: learn a policy from recorded data, judge it, kee
 {commands}
 
 `score COMMAND --help` explains each. To begin: score train
+--import MODULE, with any command, runs a module of yours first: stored runs with your own algorithms and environments
+need it.
 """
 
 
@@ -71,7 +74,7 @@ def _run(arguments: Sequence[str] | None) -> None:
             from score_rl.errors import unknown_name
 
             raise unknown_name("command", arguments[0], COMMANDS)
-        raise SystemExit(COMMANDS[arguments[0]][0](arguments[1:]))
+        raise SystemExit(COMMANDS[arguments[0]][0](without_imports(arguments[1:])))
     except InputError as error:
         print(f"score: {printable(as_read(str(error)), lines=True)}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -85,6 +88,23 @@ def _run(arguments: Sequence[str] | None) -> None:
         if not _reader_has_left():
             raise
         raise SystemExit(NOBODY_READS) from None
+
+
+def without_imports(arguments: Sequence[str]) -> list[str]:
+    """The arguments without `--import MODULE`, after importing what is named there."""
+    rest: list[str] = []
+    given = iter(arguments)
+    for argument in given:
+        if argument != IMPORT and not argument.startswith(f"{IMPORT}="):
+            rest.append(argument)
+            continue
+        named = next(given, "") if argument == IMPORT else argument.partition("=")[2]
+        if not named or named.startswith("-"):
+            raise InputError(f"{IMPORT} names no module; give one, such as {IMPORT} my_methods.")
+        from score_rl.plugins import import_named
+
+        import_named(named, IMPORT)
+    return rest
 
 
 def _reader_has_left() -> bool:

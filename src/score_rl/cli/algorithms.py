@@ -21,7 +21,7 @@ class AlgorithmsArguments:
     authors chose for single data sets."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
-    """An algorithm's name."""
+    """An algorithm's name, or package.module:ALGORITHM of one of your own."""
 
 
 def algorithms_command(arguments: Sequence[str]) -> int:
@@ -30,9 +30,9 @@ def algorithms_command(arguments: Sequence[str]) -> int:
         OUT.print(_list_of_algorithms())
         return 0
     from score_rl.algorithms.presets import presets_of
-    from score_rl.algorithms.registry import get_algorithm
+    from score_rl.algorithms.registry import import_algorithm
 
-    algorithm = get_algorithm(asked.name)
+    algorithm = import_algorithm(asked.name)
     for table in _settings_of(algorithm):
         OUT.print(table)
     chosen = presets_of(algorithm.name)
@@ -43,7 +43,7 @@ def algorithms_command(arguments: Sequence[str]) -> int:
 
 def _list_of_algorithms() -> Table:
     from score_rl.algorithms.algorithm import Shapes, network_parameters
-    from score_rl.algorithms.registry import algorithm_names, get_algorithm
+    from score_rl.algorithms.registry import algorithm_names, get_algorithm, installed_plugins
     from score_rl.envs.tasks import TASKS
 
     task = TASKS["halfcheetah"]
@@ -52,7 +52,7 @@ def _list_of_algorithms() -> Table:
     for heading in ("name", "method", "what it does", "characteristics"):
         table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "characteristics"))
     table.add_column("parameters", justify="right")
-    for name in algorithm_names():
+    for name in [*algorithm_names(), *installed_plugins()]:
         algorithm = get_algorithm(name)
         count = f"{network_parameters(algorithm, shapes):,}"
         table.add_row(name, algorithm.title, algorithm.summary, ",\n".join(algorithm.characteristics), count)

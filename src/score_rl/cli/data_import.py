@@ -96,7 +96,7 @@ def import_command(asked: DataImport) -> int:
     if out.exists() and Path(asked.table).exists() and out.samefile(asked.table):
         raise InputError(f"{out} is the table itself; give another `out`.")
     summary = import_table(table, roles, out, options)
-    findings = _check(out, summary.rows)
+    findings = _check(out, summary.rows, asked.quiet)
     if not asked.quiet:
         _report(summary, out)
     for finding in findings:
@@ -173,7 +173,7 @@ def _propose(table: "Table", asked: DataImport) -> int:
     return 0
 
 
-def _check(path: Path, rows: int) -> "list[Finding]":
+def _check(path: Path, rows: int, quiet: bool) -> "list[Finding]":
     """What `score data check` finds; in a part of a file that is too large."""
     from score_rl.data.check import check_file
     from score_rl.data.tables.sampling import write_sample
@@ -184,7 +184,8 @@ def _check(path: Path, rows: int) -> "list[Finding]":
         with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
             sample = Path(folder) / path.name
             count = write_sample(path, sample, CHECKED)
-            OUT.print(f"What is doubtful is looked for in {count:,} rows, whole trajectories from all over the file.")
+            if not quiet:
+                OUT.print(f"What is doubtful is looked for in {count:,} rows, whole trajectories from all over it.")
             findings = check_file(sample)
     known = ("the environment is not known", "next_observations is not stored")
     return [finding for finding in findings if not finding.message.startswith(known)]

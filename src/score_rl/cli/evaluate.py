@@ -12,13 +12,21 @@ from rich.table import Table
 from score_rl.cli.options import parse
 from score_rl.cli.terminal import OUT, plus_minus
 
+NOT_LAST = {
+    False: "Policies of an earlier checkpoint. The result is the last policy.",
+    True: "Policies chosen by their evaluations in training, judged afresh. The result is the last policy.",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateArguments:
     """Judge the last policies of an experiment in fresh episodes.
 
+    The last policies are the result. With --step others are judged, and the table says so.
+
     Examples:
       score evaluate runs/hopper --episodes 100
+      score evaluate runs/hopper --episodes 100 --step best
       score evaluate runs/hopper --physics stock --run replica-hopper-medium_seed=0
     """
 
@@ -32,6 +40,9 @@ class EvaluateArguments:
     """Only these runs."""
     seed: int = 0
     """Another seed, other episodes."""
+    step: str | None = None
+    """Judge the policies after so many updates, of checkpoints that are kept (the newest two), or best: those that
+    `train --keep-best` kept. The last ones unless given."""
 
 
 def evaluate_command(arguments: Sequence[str]) -> int:
@@ -41,6 +52,7 @@ def evaluate_command(arguments: Sequence[str]) -> int:
 
     experiment = load(asked.folder)
     runs = [experiment[name] for name in asked.run] or list(experiment)
+    step = chosen_step(asked.step)
     table = Table(title=f"{asked.episodes} episodes each, mean ± std over episodes", title_justify="left")
     for heading in ("run", "updates"):
         table.add_column(heading, overflow="fold")
@@ -48,10 +60,12 @@ def evaluate_command(arguments: Sequence[str]) -> int:
         table.add_column(heading, justify="right")
     sound = [run for run in runs if run.status.state != "diverged"]
     found: dict[str, dict[str, float]] = {}
-    judged = experiment.evaluate_runs(asked.episodes, runs=sound, physics=asked.physics, seed=asked.seed)
+    updates: dict[str, int] = {}
+    judged = experiment.evaluate_runs(asked.episodes, runs=sound, physics=asked.physics, seed=asked.seed, step=step)
     with row_progress("judging runs", len(sound), shown=bool(sound), unit="runs") as advance:
         for run, judgement in judged if sound else ():
             found[run.id] = judgement.summary(0)
+            updates[run.id] = run.step if step is None else run.to_play(1, step=step).step
             advance(1)
     for run in runs:
         numbers = found.get(run.id)
@@ -60,10 +74,25 @@ def evaluate_command(arguments: Sequence[str]) -> int:
             continue
         table.add_row(
             escape(run.id),
-            f"{run.step:,}",
+            f"{updates[run.id]:,}",
             plus_minus(numbers["return"], numbers["return_std"]),
             plus_minus(numbers["score"], numbers["score_std"]) if "score" in numbers else "no reference",
             f"{numbers['episode_length']:.0f}",
         )
     OUT.print(table)
+    if step is not None:
+        OUT.print(NOT_LAST[step == "best"], soft_wrap=True)
     return 0
+
+
+def chosen_step(text: str | None) -> "int | Literal['best'] | None":
+    """A number of updates, or best."""
+    if text is None or text == "best":
+        return text  # type: ignore[return-value]
+    from score_rl.errors import InputError
+    from score_rl.store.request import whole_number
+
+    try:
+        return whole_number("`step`", float(text.replace("_", "").replace(",", "")))
+    except ValueError as error:
+        raise InputError(f"`step` is {text!r}; give a number of updates, or best.") from error

@@ -50,7 +50,7 @@ class TrainArguments:
 
     algorithm: tuple[str, ...] = ("score",)
     """What to train, several one after the other; `score algorithms` lists them. Of several, --config.SETTING goes to
-    all that have it, and --config.ALGORITHM.SETTING to one."""
+    all that have it, and --config.ALGORITHM.SETTING to one. One of your own is package.module:ALGORITHM."""
     dataset: tuple[str, ...] = ("replica:halfcheetah-medium",)
     """Data sets: replica:NAME, d4rl:NAME or HDF5 files; `score data list` lists the names."""
     seeds: tuple[int, ...] = (0,)
@@ -78,7 +78,8 @@ class TrainArguments:
     data_seed: int = 0
     """Seed of a replica's collection."""
     environment: str | None = None
-    """Where to judge: a task, a Gymnasium id, or none. Taken from the data unless given."""
+    """Where to judge: a task, a Gymnasium id, module:Id-v0 for one that a module of yours registers, or none. Taken
+    from the data unless given."""
     least_usable: float = 0.5
     """Refuse data of which a smaller share of the rows has a next observation: such rows are mostly not in order."""
     action_bounds: tuple[float, ...] | None = None
@@ -93,6 +94,8 @@ class TrainArguments:
     """Time between checkpoints; 0 writes one after every row of metrics."""
     memory_limit: float | None = None
     """GiB of the device to use; all that is free unless given. Runs that do not fit train in several fleets."""
+    keep_best: bool = False
+    """Keep the policy with the best evaluation too, for `score evaluate --step best`. The last one stays the result."""
     tensorboard: bool = True
     """Write TensorBoard files too."""
     on: str | None = None
@@ -105,9 +108,11 @@ class TrainArguments:
 
 
 def train_command(arguments: Sequence[str]) -> int:
-    from score_rl.algorithms.registry import algorithm_name
+    from score_rl.algorithms.registry import algorithm_name, import_algorithm
 
     algorithms = [algorithm_name(name) for name in _values_of(arguments, "--algorithm") or ["score"]]
+    for name in algorithms:
+        import_algorithm(name)
     rest, own = _settings_of_one(arguments, algorithms)
     groups = settings_types(algorithms)
     fields = [(name, shown_as, kind()) for name, (shown_as, kind) in groups.items()]
@@ -199,10 +204,10 @@ def _settings_of_one(arguments: Sequence[str], algorithms: Sequence[str]) -> tup
     into = rest
     for argument in arguments:
         if argument.startswith("--"):
-            named = argument.removeprefix("--config.").split("=")[0].split(".")
-            own = argument.startswith("--config.") and len(named) > 1
-            into = mine.setdefault(named[0], []) if own else rest
-            argument = argument.replace(f"--config.{named[0]}.", "--config.", 1) if own else argument
+            owner = argument.split("=")[0].removeprefix("--config.").rpartition(".")[0]
+            own = argument.startswith("--config.") and owner != ""
+            into = mine.setdefault(owner, []) if own else rest
+            argument = argument.replace(f"--config.{owner}.", "--config.", 1) if own else argument
         into.append(argument)
     config: dict[str, Any] = {}
     for name, typed in mine.items():

@@ -10,6 +10,7 @@ import numpy as np
 
 from score_rl.data.columns import SORT_REMEDY
 from score_rl.data.dataset import Dataset
+from score_rl.data.ownership import recorded_source
 from score_rl.envs.tasks import task_of
 
 NARROW = 0.2  # an action that uses less of its bounds leaves most of them unknown
@@ -21,6 +22,7 @@ ENOUGH = 200  # rows, before anything is said of how they change
 SAMPLE = 100_000  # rows that a quantile or a mean is taken of
 LOST = 0.1  # share of the recorded rows or trajectories
 CONTINUED = 0.5  # share of the terminals
+IMPORTED = "import"  # the kind of a recipe that says how a table was read
 ENDLESS = ("halfcheetah",)  # tasks that end by their step limit alone
 
 
@@ -109,7 +111,8 @@ def find_unmarked_ends(dataset: Dataset) -> Iterator[str]:
 
     Not in what this library recorded: there a robot has fallen.
     """
-    if dataset.source.get("recipe"):
+    recipe = recorded_source(dataset.source).get("recipe")
+    if recipe and recipe.get("kind") != IMPORTED:
         return
     changes = np.abs(_changes(dataset))
     if len(changes) < ENOUGH:

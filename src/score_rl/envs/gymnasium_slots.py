@@ -1,7 +1,5 @@
 """Any Gymnasium environment with box spaces, one instance per slot, through Gymnasium's vector interface."""
 
-import importlib
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ from gymnasium.vector import AutoresetMode
 from score_rl.envs.interface import Step
 from score_rl.envs.tasks import TASKS
 from score_rl.errors import InputError, unknown_name
+from score_rl.plugins import import_named
 
 SUCCESS = ("success", "is_success")  # what environments call it in the facts beside a step
 DEFAULT_MAX_STEPS = 1000  # where the environment itself sets no limit: an episode must end
@@ -74,9 +73,7 @@ def _find(name: str) -> Any:
     module, _, identity = name.rpartition(":")
     try:
         if module:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # such as of a machine without a screen
-                importlib.import_module(module)
+            import_named(module, f"the environment {name}", here=False)
         return gymnasium.spec(identity)
     except (gymnasium.error.Error, ImportError) as error:
         known = [*TASKS, *gymnasium.registry]

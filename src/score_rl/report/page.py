@@ -20,7 +20,7 @@ from score_rl.report.grouping import distinct, gather, group, tell_apart
 from score_rl.report.page_charts import chart_script, script_checksum
 from score_rl.report.page_curves import VALUE, curve_figures, loss_curves
 from score_rl.report.page_files import PageFiles
-from score_rl.report.page_runs import STATES, experiments, folder_names, reason, speeds
+from score_rl.report.page_runs import STATES, experiments, folder_names, notes_of, reason, speeds
 from score_rl.report.page_scores import aggregate_section, headline, table_sections
 from score_rl.report.page_text import as_interval, as_number, as_time
 from score_rl.report.results import RETURN, SCORE, UNCERTAINTY, RunResult
@@ -93,6 +93,7 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         others=[(run, reason(run)) for run in runs if not run.finished],
         warned=[run for run in runs if run.warning],
         lost=[run for run in runs if run.lost],
+        noted=notes_of(runs, names),
         newest=as_time(max((run.updated for run in runs if run.updated), default=None)),
         tables=table_sections(groups, methods, files),
         unjudged=[mine for mine in groups if not mine.measured(SCORE) and not mine.measured(RETURN)],

@@ -31,6 +31,11 @@ def reason(run: RunResult) -> str:
     return MEANING[run.status] + seen
 
 
+def notes_of(runs: Sequence[RunResult], names: Mapping[Path, str]) -> list[tuple[str, str]]:
+    """What was doubtful before training began, each sentence once: the experiment and the sentence."""
+    return list(dict.fromkeys((names[run.folder], note) for run in runs for note in run.notes))
+
+
 def folder_names(folders: Iterable[Path]) -> dict[Path, str]:
     """What each experiment is called: its folder, with as much of the path as tells it from the others."""
     whole = {folder: folder.resolve() for folder in folders}

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from score_rl.envs.tasks import task_of
-from score_rl.errors import InputError, printable
+from score_rl.errors import InputError, as_read, printable
 from score_rl.store.folder import Folder
 from score_rl.store.lock import is_held
 from score_rl.store.records import RunStatus
@@ -64,6 +64,7 @@ class RunResult:
     updated: float | None = None  # when its folder was last written, in seconds since 1970
     error: str | None = None  # why its experiment failed
     warning: str | None = None  # why its policy should not be trusted
+    notes: tuple[str, ...] = ()  # warnings from before its training, of its experiment
     lost: str | None = None  # what of its measurements is missing
     fleet: int | None = None  # which program of its experiment trained it
     fresh_scores: Mapping[int, float] = dataclasses.field(default_factory=dict)  # of its last policy, by fresh episodes
@@ -206,6 +207,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 updated=updated,
                 error=status.error if status.state == "failed" else None,
                 warning=entry.warning if entry else None,
+                notes=tuple(map(as_read, status.warnings)),
                 lost=_lost(entry, mine, record.request.log_every),
                 fleet=run.fleet,
             )

@@ -5,13 +5,14 @@ from collections import deque
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from score_rl.rollout.acting import FleetActor
 from score_rl.run import messages
+from score_rl.run.best_policies import BestPolicies
 from score_rl.run.context import TrainingContext
 from score_rl.run.progress import TrainingProgress
 from score_rl.store.metrics import Row
@@ -21,13 +22,27 @@ SECONDS_BEFORE_ADVICE = 60.0
 SHARE_WORTH_ADVICE = 0.2  # of the time, spent waiting
 
 
+class Evaluation(NamedTuple):
+    """One that is under way."""
+
+    rows: Future[list[Row]]
+    step: int
+    policies: Any
+
+
 class EvaluationQueue:
     """Hands policies to the fleet's actor and stores what they scored. Use it as a context."""
 
-    def __init__(self, actor: FleetActor, context: TrainingContext, progress: TrainingProgress) -> None:
-        self._actor, self._context, self._progress = actor, context, progress
+    def __init__(
+        self,
+        actor: FleetActor,
+        context: TrainingContext,
+        progress: TrainingProgress,
+        best: BestPolicies | None = None,
+    ) -> None:
+        self._actor, self._context, self._progress, self._best = actor, context, progress, best
         self._workers = ThreadPoolExecutor(actor.judgements_at_once, thread_name_prefix="evaluation")
-        self._waiting: deque[Future[list[Row]]] = deque()  # the oldest first
+        self._waiting: deque[Evaluation] = deque()  # the oldest first
         self._seconds_waited = 0.0  # in which training stood still
         self._has_advised = False
 
@@ -56,11 +71,13 @@ class EvaluationQueue:
         self._seconds_waited += time.monotonic() - began
         self._advise()
         on_host = jax.device_get(policies)
-        self._waiting.append(self._workers.submit(self._actor.judge, on_host, step, set(runs)))
+        self._waiting.append(
+            Evaluation(self._workers.submit(self._actor.judge, on_host, step, set(runs)), step, on_host)
+        )
 
     def collect(self) -> None:
         """Store the evaluations that are done, in their order."""
-        while self._waiting and self._waiting[0].done():
+        while self._waiting and self._waiting[0].rows.done():
             self._store_oldest()
 
     def drain(self) -> None:
@@ -69,8 +86,11 @@ class EvaluationQueue:
             self._store_oldest()
 
     def _store_oldest(self) -> None:
-        rows = _result(self._waiting.popleft())
+        oldest = self._waiting.popleft()
+        rows = _result(oldest.rows)
         self._context.metrics.write(rows)
+        if self._best is not None:
+            self._best.consider(oldest.step, oldest.policies, rows)
         while self._actor.given_up:
             self._context.announcer.say(messages.evaluation_given_up(self._actor.given_up.pop(0)))
         for name in ("score", "return"):

@@ -8,8 +8,9 @@ from typing import Any
 from score_rl.algorithms.algorithm import Algorithm, cycle
 from score_rl.algorithms.presets import preset
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.algorithms.settings import make_config
+from score_rl.algorithms.settings import make_config, names_of
 from score_rl.data.dataset import Dataset
+from score_rl.data.ownership import is_own
 from score_rl.data.readiness import refuse_unready
 from score_rl.engine.runs import Run
 from score_rl.envs.tasks import task_of
@@ -44,16 +45,24 @@ def expand_runs(spec: ExperimentSpec, datasets: Sequence[Dataset]) -> list[Run]:
     for request in spec.algorithms:
         algorithm = get_algorithm(request.name)
         varied = [name for name, values in request.settings.items() if len(values) > 1]
-        called = [request.name] if len(spec.algorithms) > 1 else []
+        called = [file_name(request.name)] if len(spec.algorithms) > 1 else []
         for dataset, (settings, variant), seed in itertools.product(
             datasets, combinations(request.settings, request.variants), spec.seeds
         ):
             named = [f"{name}={short(settings[name])}" for name in varied if name not in variant]
             first = dataset.name.replace(":", "-").replace("/", "-")
             name = "_".join([first, *called, *named, *label(variant), f"seed={seed}"])
-            config = make_config(algorithm, preset_of(algorithm, dataset) | settings)
+            chosen = preset_of(algorithm, dataset) | settings
+            if spec.scales_own_data:
+                chosen = scaling_of_own(algorithm, dataset, chosen) | chosen
+            config = make_config(algorithm, chosen)
             runs.append(Run(name, algorithm, dataset, seed, config))
     return runs
+
+
+def file_name(algorithm: str) -> str:
+    """An algorithm's name in names of runs and folders."""
+    return algorithm.replace(":", "-")
 
 
 def refuse_unready_runs(spec: ExperimentSpec, runs: Sequence[Run]) -> None:
@@ -66,6 +75,18 @@ def refuse_unready_runs(spec: ExperimentSpec, runs: Sequence[Run]) -> None:
 def preset_of(algorithm: Algorithm, dataset: Dataset) -> dict[str, Any]:
     """What the algorithm's authors set for these data."""
     return preset(algorithm.name, dataset.name, task_of(dataset.environment or ""))
+
+
+def scaling_of_own(algorithm: Algorithm, dataset: Dataset, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """Standardised observations, where a default that was chosen for a benchmark would take somebody's own data raw.
+
+    Columns of logs may differ by orders of magnitude, and the large ones then drown the others. The rule of a task
+    (MOPO, MOReL) needs observations as recorded.
+    """
+    has_setting = "normalise_states" in names_of(algorithm.Config) and not algorithm.Config().normalise_states
+    if not has_setting or not is_own(dataset) or chosen.get("task", "none") != "none":
+        return {}
+    return {"normalise_states": True}
 
 
 def run_record(run: Run, fleet: int, position: int) -> RunRecord:

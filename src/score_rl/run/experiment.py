@@ -6,11 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, overload
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
-from score_rl.algorithms.algorithm import Algorithm, Shapes
+from score_rl.algorithms.algorithm import Algorithm
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.data.treatment import Treatment
@@ -24,11 +23,13 @@ from score_rl.rollout.judging import judge_policies
 from score_rl.rollout.policies import PolicyToPlay, fresh_seed
 from score_rl.run.asking import AskedRun, CheckedActions
 from score_rl.run.deployment import limits_of, origin_of, refuse_diverged, trained_policy
+from score_rl.run.kept_states import KeptPolicy, KeptStates
 from score_rl.run.trusted_modules import refuse_foreign_modules
-from score_rl.store.checkpoints import DamagedError, checkpoints, from_arrays, load_checkpoint
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsTable
 from score_rl.store.records import RunRecord, RunStatus
+
+Step = int | Literal["best"] | None  # None: the last
 
 
 class TrainedRun:
@@ -70,7 +71,7 @@ class TrainedRun:
 
     @cached_property
     def _loaded(self) -> tuple[int, Any, Treatment]:
-        return self.experiment.load(self)
+        return self.experiment.states.load(self.record, self.algorithm, self.config)
 
     @property
     def step(self) -> int:
@@ -157,12 +158,18 @@ class TrainedRun:
         export_policy(trained_policy(self._trusted, record, self.record, limits, origin), path, kind)
         return path
 
-    def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
-        """Act in the environment of its data and return what happened."""
-        (judgement,) = judge_policies([self.to_play(episodes, physics=physics, seed=seed)])
+    def evaluate(
+        self, episodes: int = 10, *, physics: str | None = None, seed: int = 0, step: Step = None
+    ) -> Judgement:
+        """Act in the environment of its data and return what happened.
+
+        The last policy is the result. `step` judges another: that of a kept checkpoint, by its number of updates, or
+        "best", where `train(keep_best=True)` kept the one that its own evaluations liked most.
+        """
+        (judgement,) = judge_policies([self.to_play(episodes, physics=physics, seed=seed, step=step)])
         return judgement
 
-    def to_play(self, episodes: int, *, physics: str | None = None, seed: int = 0) -> PolicyToPlay:
+    def to_play(self, episodes: int, *, physics: str | None = None, seed: int = 0, step: Step = None) -> PolicyToPlay:
         """The policy, and fresh episodes for it: others than those that training evaluated it with."""
         if episodes < 1:
             raise InputError(f"episodes is {episodes}; it must be 1 or more.")
@@ -174,18 +181,27 @@ class TrainedRun:
             )
         refuse_foreign_modules(self.experiment.record)
         self._warn()
+        kept = self._policy_at(step)
         return PolicyToPlay(
             algorithm=self.algorithm,
             config=self.config,
-            treatment=self.treatment,
-            policy=self.algorithm.policy(self.state),
+            treatment=kept.treatment,
+            policy=kept.policy,
             environment=str(environment),
             physics=physics or self.experiment.spec.physics,
             identity=run_identity(self.record.algorithm, self.record.checksum, self.seed),
-            step=self.step,
+            step=kept.step,
             episodes=episodes,
             seed=fresh_seed(seed),
         )
+
+    def _policy_at(self, step: Step) -> KeptPolicy:
+        """The last policy, or another that is kept."""
+        states = self.experiment.states
+        if step == "best":
+            return states.load_best(self.record, self.algorithm, self.config)
+        found = self._loaded if step is None else states.load(self.record, self.algorithm, self.config, step)
+        return KeptPolicy(found[0], self.algorithm.policy(found[1]), found[2])
 
 
 class Experiment(Sequence[TrainedRun]):
@@ -196,7 +212,7 @@ class Experiment(Sequence[TrainedRun]):
         self.record = self.folder.experiment()
         self.spec = self.record.request
         self.runs = [TrainedRun(self, run) for run in self.record.runs]
-        self._fleets: dict[int, tuple[int, dict[str, np.ndarray], dict[str, Any]]] = {}
+        self.states = KeptStates(self.folder)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -256,6 +272,11 @@ class Experiment(Sequence[TrainedRun]):
         return self.folder.metrics()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was told before training: warnings about the data, settings and schedules."""
+        return self.folder.status().notes
+
+    @property
     def run(self) -> TrainedRun:
         """The only run."""
         if len(self) != 1:
@@ -283,8 +304,10 @@ class Experiment(Sequence[TrainedRun]):
     ) -> Float[np.ndarray, "*batch"]:
         return self.run.value(observation, action)
 
-    def evaluate(self, episodes: int = 10, *, physics: str | None = None, seed: int = 0) -> Judgement:
-        return self.run.evaluate(episodes, physics=physics, seed=seed)
+    def evaluate(
+        self, episodes: int = 10, *, physics: str | None = None, seed: int = 0, step: Step = None
+    ) -> Judgement:
+        return self.run.evaluate(episodes, physics=physics, seed=seed, step=step)
 
     def evaluate_runs(
         self,
@@ -293,40 +316,13 @@ class Experiment(Sequence[TrainedRun]):
         runs: Sequence[TrainedRun] | None = None,
         physics: str | None = None,
         seed: int = 0,
+        step: Step = None,
     ) -> Iterator[tuple[TrainedRun, Judgement]]:
         """Every run, or these, with what its policy did in fresh episodes, as soon as it is known. On many cores this
         is much faster than one after the other."""
         chosen = self.runs if runs is None else runs
-        policies = [run.to_play(episodes, physics=physics, seed=seed) for run in chosen]
+        policies = [run.to_play(episodes, physics=physics, seed=seed, step=step) for run in chosen]
         return zip(chosen, judge_policies(policies), strict=True)
-
-    def load(self, run: TrainedRun) -> tuple[int, Any, Treatment]:
-        """Step, state and treatment of a run, from the newest whole checkpoint of its fleet."""
-        number, position = run.record.fleet, run.record.position
-        if number not in self._fleets:
-            self._fleets[number] = _newest(self.folder.fleet(number))
-        step, arrays, _ = self._fleets[number]
-        mine = {name: array[position] for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
-        shapes = jax.eval_shape(
-            lambda: run.algorithm.init(
-                run.config, Shapes(run.record.observation_dim, run.record.action_dim), jax.random.key(0)
-            )
-        )
-        state = {name.removeprefix("state."): a for name, a in mine.items() if name.startswith("state.")}
-        treatment = Treatment(*(mine[f"treatment.{name}"] for name in Treatment._fields))
-        return step, from_arrays(state, shapes), treatment
-
-
-def _newest(folder: Path) -> tuple[int, dict[str, np.ndarray], dict[str, Any]]:
-    reasons = []
-    for path in checkpoints(folder):
-        try:
-            return load_checkpoint(path)
-        except DamagedError as error:
-            reasons.append(f"{path.name} is damaged: {error}")
-    if reasons:
-        raise InputError(f"{folder} holds no whole checkpoint ({'; '.join(reasons)}).")
-    raise InputError(f"{folder} holds no checkpoint yet; train first, or wait for the first minute to pass.")
 
 
 def load(path: Path | str) -> Experiment:

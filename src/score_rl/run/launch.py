@@ -17,27 +17,28 @@ from score_rl.data.dataset import Dataset
 from score_rl.engine.runs import Run
 from score_rl.errors import InputError, refuse_unwritable
 from score_rl.nets.precision import Precision
+from score_rl.run.best_policies import refuse_best_of_nothing
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.context import TrainingContext
-from score_rl.run.expansion import common_cycle, expand_runs, refuse_unready_runs, run_record
+from score_rl.run.expansion import common_cycle, expand_runs, file_name, refuse_unready_runs, run_record
 from score_rl.run.experiment import Experiment
 from score_rl.run.extension import longer_request, store_longer_request
 from score_rl.run.fleets import form_fleets, stored_fleets
 from score_rl.run.given_data import given_data, keep_data
 from score_rl.run.machines import Machines
 from score_rl.run.messages import Announcer
-from score_rl.run.notes import tell_data_warnings, tell_presets, tell_programs, tell_schedules, tell_who_gets_settings
+from score_rl.run.notes import all_notes, program_notes, schedule_notes, setting_notes, warnings_again
 from score_rl.run.precision import choose_precision
 from score_rl.run.requested import requested_algorithms
 from score_rl.run.signals import StopRequest
 from score_rl.run.sources import dataset_record, load_datasets, load_same_datasets
-from score_rl.run.status import StatusKeeper
+from score_rl.run.status import StatusKeeper, store_notes
 from score_rl.run.stretches import note_stretch, tell_differences
 from score_rl.run.training import FleetTrainer
 from score_rl.run.trusted_modules import refuse_foreign_modules, trust_module
 from score_rl.store.folder import Folder
 from score_rl.store.lock import held
-from score_rl.store.metrics import MetricsWriter
+from score_rl.store.metrics import Callback, MetricsWriter
 from score_rl.store.parts import gather_all
 from score_rl.store.provenance import provenance
 from score_rl.store.records import ExperimentRecord
@@ -81,6 +82,8 @@ def train(
     tensorboard: bool = True,
     quiet: bool = False,
     on: Machines | None = None,
+    keep_best: bool = False,
+    callback: Callback | None = None,
 ) -> Experiment:
     """Train data sets × settings × seeds; a list among `config`'s values is swept over.
 
@@ -102,13 +105,21 @@ def train(
     >>> experiment = score_rl.train(frame, columns={"observations": ["temp*"], "actions": ["valve"], "reward": "r",
     ...                                             "episode": "trip", "time": "t"})
 
+    `keep_best` keeps, beside the last policy, the one that training's own evaluations liked most. The last stays the
+    result: `score evaluate FOLDER --step best` judges the other in fresh episodes.
+
+    `callback(run, update, measured)` is called in this process with every row of metrics, such as for W&B or MLflow
+    (docs/extending.md):
+
+    >>> experiment = score_rl.train("logs.hdf5", callback=lambda run, update, measured: print(run, update, measured))
+
     `hold_out` keeps a share of every data set's trajectories from training, for `score_rl.judge`:
 
     >>> experiment = score_rl.train("logs.hdf5", environment="none", hold_out=0.1)
 
     `on` trains on a cluster (`score_rl.cluster`), here unless given; docs/cluster.md.
     """
-    machines = on or ThisMachine()
+    machines = _machines(on, callback, keep_best=keep_best)
     algorithms = requested_algorithms(algorithm, config or {}, variants, precision, machines.precision)
     cycle = common_cycle(algorithms)
     steps, eval_every, log_every = _counts(steps, eval_every, log_every, eval_episodes, cycle)
@@ -129,16 +140,25 @@ def train(
         physics=physics,
         checkpoint_minutes=checkpoint_minutes,
         hold_out=hold_out,
+        keep_best=keep_best,
     )
     spec.check(cycle)
     trust_module(environment)
-    if given.kept and transitions is not None:
-        raise InputError("`transitions` is for data with a name or path; give fewer rows yourself.")
     path, announcer = default_folder(spec) if out is None else Path(out), Announcer(quiet=quiet)
-    tell_who_gets_settings(algorithms, config or {}, announcer)
+    announcer.say_all(setting_notes(algorithms, config or {}))
     return _begin(
         spec, path, announcer, given.kept, memory_limit=memory_limit, tensorboard=tensorboard, machines=machines
     )
+
+
+def _machines(on: Machines | None, callback: Callback | None, *, keep_best: bool) -> Machines:
+    """A cluster, or this machine."""
+    if on is None:
+        return ThisMachine(callback)
+    if callback is not None or keep_best:
+        what = "`callback` is called by" if callback is not None else "`keep_best` is for"
+        raise InputError(f"{what} a training in this process, and `on` trains elsewhere; leave one of them out.")
+    return on
 
 
 def _counts(
@@ -161,6 +181,7 @@ def resume(
     tensorboard: bool = True,
     quiet: bool = False,
     on: Machines | None = None,
+    callback: Callback | None = None,
 ) -> Experiment:
     """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run.
 
@@ -168,11 +189,13 @@ def resume(
     with them and its `log_every` and `eval_every`. What it measured at its first end stays.
 
     Other code, libraries or devices than before are named and recorded, or refused if it is `strict`.
+
+    `callback` is as for `train`. What was measured after the checkpoint is measured again, and told again.
     """
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
     experiment.folder.refuse_links()
     refuse_foreign_modules(experiment.record)
-    machines = on or ThisMachine()
+    machines = _machines(on, callback, keep_best=experiment.spec.keep_best)
     others = tell_differences(experiment.record, machines.provenance(), strict=strict, announcer=announcer)
     spec = experiment.spec if steps is None else longer_request(experiment, whole_number("`steps`", steps))
     datasets = load_same_datasets(experiment.record, quiet)
@@ -180,12 +203,15 @@ def resume(
     refuse_unready_runs(spec, runs)
     fleets = stored_fleets(runs, experiment.record.runs)
     if spec != experiment.spec:
-        tell_schedules(runs, spec.steps, announcer)
+        announcer.say_all(schedule_notes(runs, spec.steps))
         store_longer_request(experiment, spec)
     if others is not None:
         note_stretch(experiment.folder, others, [run.id for run in runs], spec.steps)
-    tell_programs(keep_compiled_programs(), announcer)
+    announcer.say_all(program_notes(keep_compiled_programs()))
+    notes = all_notes(runs, spec)
+    store_notes(experiment.folder, notes)
     machines.train(spec, fleets, experiment.folder, announcer, tensorboard=tensorboard)
+    announcer.say_all(warnings_again(notes))
     return Experiment(path)
 
 
@@ -200,6 +226,8 @@ def _begin(
     machines: Machines,
 ) -> Experiment:
     """Everything that is wrong with a request is found before its folder is made."""
+    if kept and spec.transitions is not None:
+        raise InputError("`transitions` is for data with a name or path; give fewer rows yourself.")
     if memory_limit is not None and not 0 < memory_limit < math.inf:
         raise InputError(f"`memory_limit` is {memory_limit}; it must be a number of GiB, more than 0.")
     refuse_unwritable(path)
@@ -207,15 +235,16 @@ def _begin(
     datasets = load_datasets(spec, announcer.quiet, kept)
     runs = expand_runs(spec, datasets)
     refuse_unready_runs(spec, runs)
-    tell_data_warnings(runs, announcer)
-    tell_presets(runs, spec, announcer)
-    tell_schedules(runs, spec.steps, announcer)
-    tell_programs(keep_compiled_programs(), announcer)
+    refuse_best_of_nothing(spec, runs)
+    notes = all_notes(runs, spec)
+    announcer.say_all([*notes, *program_notes(keep_compiled_programs())])
     fleets = machines.fleets(runs, spec, memory_limit, announcer)
     spec.to_json()  # refuse what cannot be stored before the folder is made
     folder = Folder.create(path, _new_record(spec, runs, fleets, machines.provenance()))
     keep_data(kept, folder.path)
+    store_notes(folder, notes)
     machines.train(spec, fleets, folder, announcer, tensorboard=tensorboard)
+    announcer.say_all(warnings_again(notes))
     return Experiment(path)
 
 
@@ -235,6 +264,9 @@ def _new_record(
 
 class ThisMachine:
     """Trains one fleet after the other, in this process."""
+
+    def __init__(self, callback: Callback | None = None) -> None:
+        self._callback = callback
 
     def precision(self, algorithm: Algorithm, asked: str) -> Precision:
         return choose_precision(algorithm, asked)
@@ -262,7 +294,7 @@ class ThisMachine:
             status, stop = StatusKeeper(folder), StopRequest()
             with (
                 status.training(),
-                closing(MetricsWriter(folder.path, tensorboard)) as metrics,
+                closing(MetricsWriter(folder.path, tensorboard, self._callback)) as metrics,
                 stop.listening(announcer),
             ):
                 context = TrainingContext(spec, folder, metrics, status, announcer, stop)
@@ -274,7 +306,7 @@ def default_folder(spec: ExperimentSpec) -> Path:
     """runs/ALGORITHMS-DATA-TIME, with a number where another experiment began in the same second."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     name = Path(spec.datasets[0].split(":")[-1]).stem
-    named = [request.name for request in spec.algorithms]
+    named = [file_name(request.name) for request in spec.algorithms]
     called = "-".join(named) if len(named) <= ALGORITHMS_NAMED else f"{len(named)}-algorithms"
     first = Path("runs") / f"{called}-{name}-{stamp}"
     others = (first.with_name(f"{first.name}-{number}") for number in itertools.count(2))

@@ -3,7 +3,7 @@
 Arguments stand in backticks, see `score_rl.errors`. Errors are not here: whoever finds one raises it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from score_rl.console import open_console
 from score_rl.engine.memory import FleetSplit, Footprint, as_size
 from score_rl.errors import as_read
 from score_rl.live_line import as_duration
+from score_rl.store.records import WARNING
 
 RUNS_NAMED = 5  # in one message; status.json has them all
 
@@ -28,6 +29,10 @@ class Announcer:
         if not self.quiet:
             self.insist(message)
 
+    def say_all(self, messages: Iterable[str]) -> None:
+        for message in messages:
+            self.say(message)
+
     def insist(self, message: str) -> None:
         """Print it in any case: the answer to what somebody has just done."""
         self.console.print(as_read(message), highlight=False, markup=False, soft_wrap=True)
@@ -42,7 +47,7 @@ def count(number: int, what: str) -> str:
 
 
 def data_warning(dataset: str, what: str) -> str:
-    return f"Warning, {dataset}: {what}"
+    return f"{WARNING} {dataset}: {what}"
 
 
 def data_note(dataset: str, what: str) -> str:
@@ -56,6 +61,18 @@ def setting_of_some(name: str, titles: Sequence[str]) -> str:
 def preset_settings(title: str, dataset: str, settings: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{name} {value}" for name, value in settings.items())
     return f"Note, {title} on {dataset} has its authors' settings for such data: {shown}"
+
+
+def standardised(title: str, dataset: str) -> str:
+    return (
+        f"Note, {title} on {dataset}: observations are standardised, since the data are no benchmark's; its authors "
+        "took them raw. For raw ones: `config.normalise_states=False`"
+    )
+
+
+def said_before_training(warnings: Sequence[str]) -> str:
+    """The warnings once more, where somebody who comes back after hours reads them."""
+    return "As said before training:\n" + "\n".join(f"- {warning}" for warning in warnings)
 
 
 def schedule_of_another_length(title: str, name: str, updates: int, steps: int, effect: str, usual: int) -> str:

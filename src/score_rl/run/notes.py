@@ -1,59 +1,89 @@
 """What a user should know about a request before it is trained."""
 
 import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 from score_rl.algorithms.settings import scheduled_for, schedules
+from score_rl.data.ownership import BENCHMARKS, recorded_source
 from score_rl.data.warnings import find_few_dropped_rows, find_large_observations, find_warnings
 from score_rl.engine.runs import Run
 from score_rl.run import messages
-from score_rl.run.expansion import preset_of
-from score_rl.run.messages import Announcer
+from score_rl.run.expansion import preset_of, scaling_of_own
 from score_rl.run.requested import not_for_all
+from score_rl.store.records import StatusRecord
 from score_rl.store.request import AlgorithmRequest, ExperimentSpec
 
 
-def tell_who_gets_settings(
-    requests: Sequence[AlgorithmRequest], config: Mapping[str, Any], announcer: Announcer
-) -> None:
+def all_notes(runs: Sequence[Run], spec: ExperimentSpec) -> list[str]:
+    """Everything, in the order in which it is told; warnings first."""
+    return [
+        *data_notes(runs),
+        *preset_notes(runs, spec),
+        *scaling_notes(runs, spec),
+        *schedule_notes(runs, spec.steps),
+    ]
+
+
+def setting_notes(requests: Sequence[AlgorithmRequest], config: Mapping[str, Any]) -> Iterator[str]:
     """Which of several algorithms have a setting that not all of them have."""
     for name, having in not_for_all(requests, config).items():
-        announcer.say(messages.setting_of_some(name, [algorithm.title for algorithm in having]))
+        yield messages.setting_of_some(name, [algorithm.title for algorithm in having])
 
 
-def tell_data_warnings(runs: Sequence[Run], announcer: Announcer) -> None:
-    """About files only: what is recorded here or fetched by name is known."""
+def data_notes(runs: Sequence[Run]) -> Iterator[str]:
+    """Warnings are about files and tables only: what is recorded here or fetched by name is known."""
+    for run in _one_for_each(runs, lambda run: run.dataset.checksum):
+        if _is_unknown(run):
+            for what in find_warnings(run.dataset):
+                yield messages.data_warning(run.dataset.name, what)
+    for run in _one_for_each(runs, lambda run: (run.dataset.checksum, run.algorithm.name)):
+        if _is_unknown(run) and not run.config.normalise_states:
+            for what in find_large_observations(run.dataset, run.algorithm.title):
+                yield messages.data_warning(run.dataset.name, what)
     for dataset in {run.dataset.checksum: run.dataset for run in runs}.values():
         for note in [*dataset.source.get("notes", ()), *find_few_dropped_rows(dataset)]:
-            announcer.say(messages.data_note(dataset.name, note))
-    for run in _one_for_each(runs, lambda run: run.dataset.checksum):
-        if run.dataset.source.get("kind") == "file":
-            for what in find_warnings(run.dataset):
-                announcer.say(messages.data_warning(run.dataset.name, what))
-    for run in _one_for_each(runs, lambda run: (run.dataset.checksum, run.algorithm.name)):
-        if run.dataset.source.get("kind") == "file" and not run.config.normalise_states:
-            for what in find_large_observations(run.dataset, run.algorithm.title):
-                announcer.say(messages.data_warning(run.dataset.name, what))
+            yield messages.data_note(dataset.name, note)
 
 
-def tell_presets(runs: Sequence[Run], spec: ExperimentSpec, announcer: Announcer) -> None:
+def _is_unknown(run: Run) -> bool:
+    return recorded_source(run.dataset.source).get("kind") not in BENCHMARKS
+
+
+def preset_notes(runs: Sequence[Run], spec: ExperimentSpec) -> Iterator[str]:
     """What the authors chose for these data, where the user has not given something else."""
     for run in _one_for_each(runs, lambda run: (run.dataset.checksum, run.algorithm.name)):
-        request = spec.of(run.algorithm.name)
-        given = {*request.settings, *itertools.chain(*request.variants)}
-        left = {name: value for name, value in preset_of(run.algorithm, run.dataset).items() if name not in given}
+        left = {name: v for name, v in preset_of(run.algorithm, run.dataset).items() if name not in _given(run, spec)}
         if left:
-            announcer.say(messages.preset_settings(run.algorithm.title, run.dataset.name, left))
+            yield messages.preset_settings(run.algorithm.title, run.dataset.name, left)
 
 
-def tell_programs(reason: str | None, announcer: Announcer) -> None:
+def warnings_again(notes: Sequence[str]) -> Iterator[str]:
+    """At the end, the warnings among them."""
+    warnings = StatusRecord(notes=tuple(notes)).warnings
+    if warnings:
+        yield messages.said_before_training(warnings)
+
+
+def program_notes(reason: str | None) -> Iterator[str]:
     """Why compiled programs are not kept, where they are not."""
     if reason is not None:
-        announcer.say(messages.programs_not_kept(reason))
+        yield messages.programs_not_kept(reason)
 
 
-def tell_schedules(runs: Sequence[Run], steps: int, announcer: Announcer) -> None:
+def scaling_notes(runs: Sequence[Run], spec: ExperimentSpec) -> Iterator[str]:
+    """Which methods standardise observations although their authors do not."""
+    for run in _one_for_each(runs, lambda run: (run.dataset.checksum, run.algorithm.name)):
+        chosen = {"task": getattr(run.config, "task", "none")}
+        if (
+            spec.scales_own_data
+            and scaling_of_own(run.algorithm, run.dataset, chosen)
+            and "normalise_states" not in _given(run, spec)
+        ):
+            yield messages.standardised(run.algorithm.title, run.dataset.name)
+
+
+def schedule_notes(runs: Sequence[Run], steps: int) -> Iterator[str]:
     """Where a setting counts on more updates than training has, or on fewer: each setting once."""
     found = {}
     for run in runs:
@@ -65,8 +95,12 @@ def tell_schedules(runs: Sequence[Run], steps: int, announcer: Announcer) -> Non
                 found[run.algorithm.name, name] = messages.schedule_of_another_length(
                     run.algorithm.title, name, updates, steps, effect, usual
                 )
-    for message in found.values():
-        announcer.say(message)
+    yield from found.values()
+
+
+def _given(run: Run, spec: ExperimentSpec) -> set[str]:
+    request = spec.of(run.algorithm.name)
+    return {*request.settings, *itertools.chain(*request.variants)}
 
 
 def _one_for_each(runs: Sequence[Run], of: Callable[[Run], Hashable]) -> list[Run]:

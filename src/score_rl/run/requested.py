@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from score_rl.algorithms.algorithm import Algorithm
-from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.registry import get_algorithm, import_algorithm
 from score_rl.algorithms.settings import names_of
 from score_rl.errors import InputError, unknown_name
 from score_rl.nets.precision import Precision
@@ -30,7 +30,7 @@ def requested_algorithms(
     if not listed:
         raise InputError("`algorithm` is empty; give at least one.")
     requests = [one if isinstance(one, AlgorithmRequest) else AlgorithmRequest(one) for one in listed]
-    algorithms = [get_algorithm(request.name) for request in requests]
+    algorithms = [import_algorithm(request.name) for request in requests]
     _refuse_other_counts(algorithms)
     shared, own = _split(config, algorithms)
     _refuse_unknown(shared, algorithms)
@@ -75,7 +75,7 @@ def _split(
     shared: dict[str, tuple[Any, ...]] = {}
     own: dict[str, dict[str, tuple[Any, ...]]] = {}
     for name, values in values_of(config).items():
-        before, dot, setting = name.partition(".")
+        before, dot, setting = name.rpartition(".")
         if not dot:
             shared[name] = values
             continue

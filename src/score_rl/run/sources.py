@@ -4,14 +4,18 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
+from score_rl.data.sources.hdf5 import Metadata, read_metadata
+from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.registry import is_named
 from score_rl.data.splitting import split_dataset
-from score_rl.envs import normalised_score
+from score_rl.envs import is_module_named, normalised_score
 from score_rl.errors import InputError
 from score_rl.run.given_data import KEPT
-from score_rl.run.trusted_modules import refuse_foreign_modules
+from score_rl.run.trusted_modules import refuse_foreign, refuse_foreign_modules
 from score_rl.store.records import DatasetRecord, ExperimentRecord
 from score_rl.store.request import ExperimentSpec
 
@@ -55,8 +59,8 @@ def load_whole_datasets(spec: ExperimentSpec, quiet: bool, kept: Mapping[str, Da
 
 
 def _load(name: str, spec: ExperimentSpec, quiet: bool) -> Dataset:
-    if name.startswith(KEPT):  # as it was given to `train`: what the request says is in it
-        return load_dataset(name.removeprefix(KEPT), progress=not quiet)
+    if name.startswith(KEPT):
+        return _load_kept(Path(name.removeprefix(KEPT)))
     return load_dataset(
         name,
         transitions=spec.transitions,
@@ -66,6 +70,23 @@ def _load(name: str, spec: ExperimentSpec, quiet: bool) -> Dataset:
         least_usable=spec.least_usable,
         progress=not quiet,
     )
+
+
+def _load_kept(path: Path) -> Dataset:
+    """As it was given to `train`: what the request says is in it. Its environment may have the name of a module."""
+    said = _metadata(path)
+    if said.environment is None or said.action_bounds is None or not is_module_named(said.environment):
+        return load_dataset(path, progress=False)
+    refuse_foreign([said.environment], path)
+    bounds = np.column_stack(said.action_bounds).ravel().tolist()
+    return load_dataset(path, environment=said.environment, action_bounds=bounds, progress=False)
+
+
+def _metadata(path: Path) -> Metadata:
+    if not path.exists():
+        raise InputError(f"{path} is missing: it has the data that this experiment was given; restore it.")
+    with open_hdf5(path) as file:
+        return read_metadata(file)
 
 
 def load_same_datasets(record: ExperimentRecord, quiet: bool) -> list[Dataset]:

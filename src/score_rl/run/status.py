@@ -6,7 +6,16 @@ from contextlib import contextmanager
 
 from score_rl.errors import InputError, Stopped
 from score_rl.store.folder import Folder
+from score_rl.store.lock import held
 from score_rl.store.records import RunStatus
+
+
+def store_notes(folder: Folder, notes: Iterable[str]) -> None:
+    """What was told before training, for whoever looks later. Refused where another process trains in the folder."""
+    with held(folder.path):
+        status = StatusKeeper(folder)
+        status.record.notes = tuple(notes)
+        status.save()
 
 
 class StatusKeeper:

@@ -23,6 +23,7 @@ from score_rl.engine.runs import Run
 from score_rl.errors import Stopped
 from score_rl.rollout.acting import FleetActor
 from score_rl.run import messages
+from score_rl.run.best_policies import BestPolicies
 from score_rl.run.checkpoint_writer import CheckpointWriter, FleetCheckpoint, load_newest
 from score_rl.run.context import TrainingContext
 from score_rl.run.evaluations import EvaluationQueue
@@ -85,7 +86,7 @@ class FleetTrainer:
         with (
             TrainingProgress(announcer, self.title, spec.steps, start.step, runs=len(self.runs)) as progress,
             CheckpointWriter(self.context.folder.fleet(self.number), self.program) as checkpoints,
-            EvaluationQueue(self.actor, self.context, progress) as evaluations,
+            EvaluationQueue(self.actor, self.context, progress, self._best_policies()) as evaluations,
         ):
             workers = Workers(progress, evaluations, checkpoints)
             if schedule.evaluates_at(start.step) and not evaluated.issuperset(self.monitor.sound):
@@ -94,6 +95,11 @@ class FleetTrainer:
             evaluations.drain()
         self.context.status.finish(self.monitor.ids)
         self.monitor.conclude()
+
+    def _best_policies(self) -> BestPolicies | None:
+        if not self.context.spec.keep_best:
+            return None
+        return BestPolicies(self.context.folder.fleet(self.number), self.program)
 
     # -- where to start ------------------------------------------------------------------------------------------
 

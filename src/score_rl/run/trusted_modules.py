@@ -2,15 +2,18 @@
 
 A Gymnasium id such as "module:Id-v0" runs a module. Whoever trains with it names it, which is remembered in the cache.
 The folder of an experiment names it too, but a stranger may have packed that folder. So only such modules are run for
-it as this user has named before on this machine, or names in SCORE_RL_MODULES.
+it as this user has named before on this machine, names in SCORE_RL_MODULES, or has imported (`--import`).
 """
 
 import os
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from score_rl.disk import cache_folder, private_folder, write_file
 from score_rl.envs import is_module_named
 from score_rl.errors import InputError
+from score_rl.plugins import import_named
 from score_rl.store.records import ExperimentRecord
 
 NAMED = "SCORE_RL_MODULES"
@@ -20,7 +23,10 @@ OWN = ("ogbench",)  # packages whose environments this package itself names
 def trust_module(environment: str | None) -> None:
     """The user has named this environment. Where there is no place to remember it, it must be named again."""
     module = _module(environment)
-    if module is None or module in _trusted():
+    if module is None:
+        return
+    import_named(module, f"the environment {environment}")
+    if module in _remembered():
         return
     try:
         private_folder(_file().parent)
@@ -31,13 +37,18 @@ def trust_module(environment: str | None) -> None:
 
 def refuse_foreign_modules(record: ExperimentRecord) -> None:
     """Before anything of a folder's environment is made."""
-    named = [record.request.environment, *(run.environment for run in record.runs)]
-    for environment in dict.fromkeys(named):
+    refuse_foreign([record.request.environment, *(run.environment for run in record.runs)], record.folder)
+
+
+def refuse_foreign(environments: Iterable[str | None], where: Path | None) -> None:
+    """Refuse environments that stand in a file or folder, and whose module this user has not named."""
+    for environment in dict.fromkeys(environments):
         module = _module(environment)
         if module is not None and module not in _trusted():
             raise InputError(
-                f"{record.folder} names the environment {environment!r}, which would run the module {module!r}, and "
-                f"you have not trained with it on this machine: if you trust it, set {NAMED}={module}."
+                f"{where} names the environment {environment!r}, which would run the module {module!r}, and you have "
+                f"not trained with it on this machine: if you trust it, import it (--import {module} in the command "
+                f"line), or set {NAMED}={module}."
             )
 
 
@@ -50,7 +61,7 @@ def _module(environment: str | None) -> str | None:
 
 
 def _trusted() -> set[str]:
-    return {*_remembered(), *os.environ.get(NAMED, "").replace(",", " ").split()}
+    return {*sys.modules, *_remembered(), *os.environ.get(NAMED, "").replace(",", " ").split()}
 
 
 def _remembered() -> set[str]:

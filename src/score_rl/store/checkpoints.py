@@ -1,5 +1,6 @@
 """Checkpoints: safetensors files with a checksum, there whole or not at all, whenever a process is killed.
 
+best-N.safetensors    in the same way, the policy of one run with the best evaluation, where that was asked for
 step-*.safetensors    named arrays; in its header the step, what they are of, and a SHA-256 over all of it
 """
 
@@ -83,6 +84,16 @@ def _digest(arrays: Mapping[str, np.ndarray], step: int, about: str) -> str:
 
 def checkpoint_path(folder: Path, step: int) -> Path:
     return folder / f"step-{step:010d}.safetensors"
+
+
+def step_of(path: Path) -> int:
+    """The update in the name of a checkpoint."""
+    return int(path.stem.removeprefix("step-"))
+
+
+def best_path(folder: Path, position: int) -> Path:
+    """Where the best policy of a run is kept, in the folder of its fleet."""
+    return folder / f"best-{position}.safetensors"
 
 
 def checkpoints(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ import csv
 import io
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -16,6 +16,8 @@ from score_rl.errors import InputError, not_installed, printable, unknown_name
 from score_rl.notebook import html_table
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import MOST
+
+Callback = Callable[[str, int, Mapping[str, float]], None]  # (run, update, what was measured there)
 
 FILE = "metrics.csv"
 COLUMNS = ("run", "step", "name", "value")
@@ -169,11 +171,11 @@ class Board:
 
 
 class MetricsWriter:
-    """Appends to the table of a folder and to TensorBoard."""
+    """Appends to the table of a folder and to TensorBoard, and tells a user's function."""
 
-    def __init__(self, folder: Path, tensorboard: bool = True) -> None:
+    def __init__(self, folder: Path, tensorboard: bool = True, callback: Callback | None = None) -> None:
         self._folder, self._path = folder, folder / FILE
-        self._tensorboard = tensorboard
+        self._tensorboard, self._callback = tensorboard, callback
         self._boards: dict[str, Board] = {}
         self._file: BinaryIO | None = None
         self.reopen()
@@ -200,6 +202,8 @@ class MetricsWriter:
                 f"cannot write measurements to {self._folder} ({error.strerror}); free some space, then go on "
                 "with `resume`."
             ) from error
+        if self._callback is not None:
+            _tell(self._callback, rows)
 
     def _write_boards(self, rows: Sequence[Row]) -> None:
         by_run: dict[str, list[Row]] = {}
@@ -216,6 +220,15 @@ class MetricsWriter:
         for board in self._boards.values():
             with contextlib.suppress(OSError):  # a full disk was reported when it was met
                 board.close()
+
+
+def _tell(callback: Callback, rows: Iterable[Row]) -> None:
+    """What each run measured at each update, together."""
+    measured: dict[tuple[str, int], dict[str, float]] = {}
+    for row in rows:
+        measured.setdefault((row.run, row.step), {})[row.name] = row.value
+    for (run, step), values in measured.items():
+        callback(run, step, values)
 
 
 def _csv(rows: Iterable[Iterable[Any]]) -> bytes:

@@ -22,6 +22,7 @@ from score_rl.store.request import ExperimentSpec
 
 FORMAT = 3
 EXPERIMENT_STATES = ("started", "running", "finished", "interrupted", "failed")
+WARNING = "Warning,"  # begins those notes before training that make results doubtful
 RUN_STATES = ("not started", "training", "finished", "diverged")
 
 
@@ -220,15 +221,22 @@ class StatusRecord:
     state: str = "started"
     error: str | None = None  # why it failed
     runs: dict[str, RunStatus] = dataclasses.field(default_factory=dict)  # those that training has reached
+    notes: tuple[str, ...] = ()  # what was told before training: of data, settings and schedules
 
     def of(self, run: str) -> RunStatus:
         """A copy of a run's status; of one that training has not reached, that it has not started."""
         return dataclasses.replace(self.runs.get(run, RunStatus()))
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Those of the notes that make results doubtful."""
+        return tuple(note for note in self.notes if note.startswith(WARNING))
+
     def to_json(self) -> dict[str, Any]:
         error = {} if self.error is None else {"error": self.error}
+        notes = {"notes": list(self.notes)} if self.notes else {}
         runs = {name: run.to_json() for name, run in self.runs.items()}
-        return {"format": FORMAT, "state": self.state, **error, "runs": runs}
+        return {"format": FORMAT, "state": self.state, **error, **notes, "runs": runs}
 
     @classmethod
     def from_json(cls, stored: Any, file: Path) -> "StatusRecord":
@@ -238,6 +246,7 @@ class StatusRecord:
         return cls(
             state=fields.choice("state", EXPERIMENT_STATES),
             error=fields.optional("error", str),
+            notes=tuple(fields.list_of("notes", str)) if "notes" in fields.values else (),
             runs={name: RunStatus.from_json(each) for name, each in fields.inner_by_name("runs")},
         )
 

@@ -68,6 +68,8 @@ class ExperimentSpec:
     checkpoint_minutes: float = 1.0
     hold_out: float | None = None  # the share of trajectories that is kept from training, to judge by
     least_usable: float = LEAST_USABLE  # share of the rows that must have a next observation
+    keep_best: bool = False  # the policy with the best evaluation, beside the last
+    scales_own_data: bool = True  # observations of data that are no benchmark's, by methods whose default does not
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(dataclasses.asdict(self)))
@@ -91,6 +93,8 @@ class ExperimentSpec:
             checkpoint_minutes=stored.get("checkpoint_minutes", float),
             hold_out=stored.optional("hold_out", float),
             least_usable=stored.get("least_usable", float) if "least_usable" in stored.values else LEAST_USABLE,
+            keep_best=bool(stored.optional("keep_best", bool)),
+            scales_own_data=bool(stored.optional("scales_own_data", bool)),  # earlier versions did not
         )
 
     def of(self, algorithm: str) -> AlgorithmRequest:

@@ -111,7 +111,7 @@ def train_block(block: Block, out: Path, *, quiet: bool) -> None:
         algorithm=first.algorithm,
         seeds=block.seeds,
         variants=_told_apart(block.variants),
-        config=_shared(block.variants),
+        config={"normalise_states": first.config.normalise_states} | _shared(block.variants),  # on any data
         steps=first.steps,
         eval_every=first.eval_every,
         eval_episodes=first.eval_episodes,
