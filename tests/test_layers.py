@@ -52,6 +52,7 @@ MAY_USE = {
         "console",
         "plugins",
         "versions",
+        "live_line",
         "data",
         "envs",
         "algorithms",

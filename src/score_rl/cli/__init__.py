@@ -18,6 +18,7 @@ from score_rl.cli.export import export_command
 from score_rl.cli.judge import judge_command
 from score_rl.cli.report import report_command
 from score_rl.cli.select import select_command
+from score_rl.cli.status import status_command
 from score_rl.cli.theory import theory_command
 from score_rl.cli.train import train_command
 from score_rl.errors import InputError, Stopped, as_read, in_command_line, printable
@@ -28,6 +29,7 @@ NOBODY_READS = 141  # what they use where a reader, as in `score train --help | 
 
 COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "train": (train_command, "train policies from recorded data and judge them"),
+    "status": (status_command, "say how far a training is, here or on a cluster"),
     "evaluate": (evaluate_command, "judge trained policies in fresh episodes"),
     "export": (export_command, "write a trained policy as one file that acts anywhere"),
     "act": (act_command, "act with an exported policy on the rows of a table"),

@@ -9,6 +9,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
+from score_rl.cli.machines import machines_of
 from score_rl.cli.terminal import OUT, subcommand
 from score_rl.console import open_console
 from score_rl.errors import InputError
@@ -35,6 +36,7 @@ class ExperimentRun:
       score experiment run ablation-constraint --source my_hopper_log.hdf5
       score experiment run main-table aggregates profiles --from-stored benchmarks/results
       score experiment run all --scale day --plan
+      score experiment run sweep-beta --scale day --on ray
     """
 
     names: Annotated[tuple[str, ...], tyro.conf.Positional]
@@ -55,6 +57,10 @@ class ExperimentRun:
     """Other seeds than the scale's."""
     steps: int | None = None
     """Another number of updates than the scale's."""
+    on: str | None = None
+    """Train on a cluster: ray, ray:ADDRESS, slurm, or processes:N on this machine. Here unless given."""
+    task: tuple[str, ...] = ()
+    """What each task asks of the cluster, as KEY=VALUE; `score train --help` has more."""
     plan: bool = False
     """Only say which fleets would be trained."""
     quiet: bool = False
@@ -151,7 +157,7 @@ def _checked_request(asked: ExperimentRun) -> Any:
         raise InputError(f"--steps is {asked.steps}; it must be 2 or more.")
     request = Request(
         get_scale(asked.scale), asked.source, asked.out, asked.methods, asked.datasets, asked.seeds, asked.steps,
-        asked.quiet,
+        asked.quiet, machines_of(asked.on, asked.task, asked.quiet),
     )  # fmt: skip
     request.check()
     if asked.from_stored == STORED and not STORED.is_dir():

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_origin
 
 import tyro
 
+from score_rl.cli.machines import machines_of
 from score_rl.cli.options import HELP_ALL, asks_for_help, documented, parse
 from score_rl.cli.terminal import OUT
 from score_rl.errors import InputError
@@ -145,17 +146,6 @@ def train_command(arguments: Sequence[str]) -> int:
     OUT.print(results_tables(experiment, OUT.width))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
     return 0
-
-
-def machines_of(on: str | None, task: Sequence[str], quiet: bool) -> Any:
-    """Where to train; None is here."""
-    if on is None:
-        if task:
-            raise InputError("--task is what a task asks of a cluster; say which by --on, such as --on ray.")
-        return None
-    from score_rl.cluster.machines import cluster
-
-    return cluster(on, *task, quiet=quiet)
 
 
 def _teach(kind: type, arguments: Sequence[str], algorithms: Sequence[str]) -> None:

@@ -109,7 +109,8 @@ def _trained(
 ) -> dict[str, list[Done]]:
     """What several experiments ask for, trained together, for each of them; `read` holds what has been read so far."""
     wanted = [run.run for runs in asked.values() for run in runs]
-    stored = ready(request.out / "fleets", wanted, quiet=request.quiet, say=say) if wanted else {}
+    pool = request.out / "fleets"
+    stored = ready(pool, wanted, quiet=request.quiet, say=say, on=request.on) if wanted else {}
     done: dict[str, list[Done]] = {name: [] for name in asked}
     for name, runs in asked.items():
         for each in runs:

@@ -17,6 +17,7 @@ from score_rl.errors import InputError, unknown_name
 from score_rl.paper.experiments.scales import Scale, scheduled
 from score_rl.report.published import PAPER_STEPS, paper_dataset
 from score_rl.report.results import RunResult
+from score_rl.run.machines import Machines
 from score_rl.store.records import config_json
 from score_rl.store.request import default_log_every
 
@@ -40,6 +41,7 @@ class Request:
     seeds: tuple[int, ...] = ()
     steps: int | None = None
     quiet: bool = False
+    on: Machines | None = None  # where to train; None is here
 
     @property
     def kind(self) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from score_rl.errors import Stopped
 from score_rl.paper.experiments.plan import FILES, Wanted, data_identity, run_key
 from score_rl.run.launch import resume, train
+from score_rl.run.machines import Machines
 from score_rl.store.folder import Folder
 
 
@@ -78,7 +79,9 @@ def blocks(wanted: Sequence[Wanted]) -> Iterator[Block]:
                 yield Block(tuple(datasets), tuple(dict(settings) for settings in group), common, tuple(mine))
 
 
-def ready(pool: Path, wanted: Sequence[Wanted], *, quiet: bool, say: Any) -> dict[str, Stored]:
+def ready(
+    pool: Path, wanted: Sequence[Wanted], *, quiet: bool, say: Any, on: Machines | None = None
+) -> dict[str, Stored]:
     """All of these runs, by key, trained to their end."""
     wanted = list({run.key(): run for run in wanted}.values())
     keys = {run.key() for run in wanted}
@@ -91,20 +94,20 @@ def ready(pool: Path, wanted: Sequence[Wanted], *, quiet: bool, say: Any) -> dic
     try:
         for folder in dict.fromkeys(stored[key].folder for key in keys if key in stored and not stored[key].ended):
             say(f"Going on with {folder} ...")
-            resume(folder, tensorboard=False, quiet=quiet)
+            resume(folder, tensorboard=False, quiet=quiet, on=on)
         missing = list(blocks([run for run in wanted if run.key() not in stored]))
         for number, block in enumerate(missing):
             first = block.runs[0]
             what = f"{len(block.runs)} runs of {first.algorithm} for {first.steps:,} updates"
             say(f"Fleet {number + 1} of {len(missing)}: {what} ({pool / block.name})")
-            train_block(block, pool / block.name, quiet=quiet)
+            train_block(block, pool / block.name, quiet=quiet, on=on)
     except Stopped as stopped:
         said = str(stopped).partition(";")[0]
         raise Stopped(f"{said}; call the same command again to go on.") from None
     return stored_runs(pool)
 
 
-def train_block(block: Block, out: Path, *, quiet: bool) -> None:
+def train_block(block: Block, out: Path, *, quiet: bool, on: Machines | None = None) -> None:
     first = block.runs[0]
     train(
         list(block.datasets),
@@ -121,6 +124,7 @@ def train_block(block: Block, out: Path, *, quiet: bool) -> None:
         out=out,
         tensorboard=False,
         quiet=quiet,
+        on=on,
     )
 
 
