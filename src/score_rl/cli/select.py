@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from score_rl.cli.judge import COLOURS
+from score_rl.cli.machines import machines_of
 from score_rl.cli.terminal import OUT, parse
 from score_rl.errors import InputError
 
@@ -50,6 +51,10 @@ class SelectArguments:
     """Rows to use: of a replica so many are recorded, of a file so many are taken, whole episodes spread over it."""
     action_bounds: tuple[float, ...] | None = None
     """LOW HIGH of all actions, or LOW HIGH of each, where the data does not say and they are not ±1."""
+    on: str | None = None
+    """Train on a cluster: ray, ray:ADDRESS, slurm, or processes:N on this machine. This machine plans and judges."""
+    task: tuple[str, ...] = ()
+    """What each task asks of the cluster, as KEY=VALUE; `score train --help` has more."""
     quiet: bool = False
     """Print only the choice."""
 
@@ -60,7 +65,8 @@ def select_command(arguments: Sequence[str]) -> int:
         raise InputError("`resume` takes everything from its folder; leave the data out.")
     from score_rl.judge.selection.selecting import select
 
-    options = {name: value for name, value in vars(asked).items() if name != "data"}
+    options = {name: value for name, value in vars(asked).items() if name not in ("data", "task")}
+    options["on"] = machines_of(asked.on, asked.task, asked.quiet)
     show(select(asked.data, **options))
     return 0
 

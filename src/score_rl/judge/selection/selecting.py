@@ -11,6 +11,7 @@ from score_rl.judge.selection.grid import DEFAULT_METHODS
 from score_rl.judge.selection.stages import StageWork
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.experiment import Experiment, TrainedRun
+from score_rl.run.machines import Machines
 from score_rl.run.messages import Announcer
 from score_rl.store.selections import Choice, Plan, read_selection
 
@@ -56,6 +57,7 @@ def select(
     action_bounds: tuple[float, ...] | None = None,
     plan: Plan | None = None,
     quiet: bool = False,
+    on: Machines | None = None,
 ) -> Selection:
     """Choose a method and its settings for these data without a simulator, within a budget of time.
 
@@ -67,7 +69,8 @@ def select(
     >>> action = selection.run.policy(observation)
 
     Data may be whatever `score_rl.train` takes. `resume` goes on where a folder of an earlier call stands, within the
-    same budget. A `plan` of your own is trained as it is, whatever time it takes.
+    same budget. A `plan` of your own is trained as it is, whatever time it takes. `on` trains on a cluster
+    (docs/cluster.md); the plan is made by the speed of this machine, which judges too.
     """
     began, announcer = time.monotonic(), Announcer(quiet=quiet)
     keep_compiled_programs()
@@ -77,7 +80,7 @@ def select(
     else:
         asked = Asked(data, columns, methods, budget, seeds, hold_out, transitions, action_bounds)
         folder, record = begin(asked, plan, out, announcer)
-    work = StageWork(folder, record, began, announcer)
+    work = StageWork(folder, record, began, announcer, on)
     try:
         work.go_on()
     except (Stopped, KeyboardInterrupt):

@@ -13,6 +13,7 @@ from score_rl.live_line import as_duration
 from score_rl.run.branching import branch
 from score_rl.run.experiment import Experiment
 from score_rl.run.launch import resume, train
+from score_rl.run.machines import Machines
 from score_rl.run.messages import Announcer
 from score_rl.store.folder import EXPERIMENT
 from score_rl.store.judgements import DataJudgement, read_judgement
@@ -25,8 +26,10 @@ WINDOWS = 10  # rows of metrics in the first stage
 class StageWork:
     """A selection on its way, from where its record stands to its choice."""
 
-    def __init__(self, folder: Path, record: SelectionRecord, began: float, announcer: Announcer) -> None:
-        self.folder, self.record, self.announcer = folder, record, announcer
+    def __init__(
+        self, folder: Path, record: SelectionRecord, began: float, announcer: Announcer, on: Machines | None = None
+    ) -> None:
+        self.folder, self.record, self.announcer, self.on = folder, record, announcer, on
         self._before = max(0.0, record.spent - (time.monotonic() - began))  # spent by earlier calls
         self._began = began
         self.table: list[Ranked] = []  # of the newest stage
@@ -94,9 +97,9 @@ class StageWork:
             before = Experiment(self._path(number - 1))
             branch(before, _narrowed(before, variants), path, quiet=quiet)
         if Experiment(path).spec.steps < steps:
-            resume(path, steps=steps, tensorboard=False, quiet=quiet)
+            resume(path, steps=steps, tensorboard=False, quiet=quiet, on=self.on)
         elif Experiment(path).folder.status().state != "finished":
-            resume(path, tensorboard=False, quiet=quiet)
+            resume(path, tensorboard=False, quiet=quiet, on=self.on)
 
     def _train_first(self, path: Path, variants: list[Variant], steps: int) -> None:
         request, plan = self.record.request, self.record.plan
@@ -115,6 +118,7 @@ class StageWork:
             action_bounds=request.action_bounds,
             tensorboard=False,
             quiet=self.announcer.quiet,
+            on=self.on,
         )
 
     def _judged(self, number: int) -> DataJudgement:
