@@ -93,8 +93,9 @@ class Training:
         """Let it come to its end, which must be a good one."""
         code = self.process.wait(timeout=300)
         self._reader.join()
+        traced = self.has_said("Traceback")
         assert code == 0, "".join(self.said)
-        assert not self.has_said("Traceback"), "".join(self.said)
+        assert not traced, "".join(self.said)
 
 
 # -- moments -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.check import check_file
 from score_rl.data.readiness import USUAL_SCALING, refuse_unready
-from score_rl.data.sources import hdf5_trial
+from score_rl.data.sources import file_trial
 from score_rl.errors import InputError
 from tests.drills import hdf5_files
 from tests.drills.hdf5_files import CHANGES, hostile_file, packed_large, seed_file
@@ -67,10 +67,10 @@ def test_sound_files_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """On some files the library never ends; a second is enough to see that."""
-    hdf5_trial._end()
-    monkeypatch.setattr(hdf5_trial, "SECONDS", 1)
+    file_trial._end()
+    monkeypatch.setattr(file_trial, "SECONDS", 1)
     yield
-    hdf5_trial._end()
+    file_trial._end()
 
 
 def test_a_file_on_which_the_library_never_ends(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_file_on_which_the_library_never_ends(tmp_path: Path) -> None:
 
 def test_a_file_on_which_the_library_crashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever ends the process ends nothing else."""
-    monkeypatch.setattr(hdf5_trial.sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(file_trial.sys, "executable", shutil.which("false"))
     seed_file(tmp_path / "sound.hdf5", hdf5_files.random.Random(0))
     assert "is damaged, and the HDF5 library " in str(verdict(tmp_path / "sound.hdf5"))
 

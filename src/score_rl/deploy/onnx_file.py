@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from score_rl.deploy.program import Program, Size, Step
-from score_rl.errors import InputError, not_installed
+from score_rl.errors import InputError, not_installed, printable
 
 OPSET = 18
 IR_VERSION = 10
@@ -46,6 +46,33 @@ def check_onnx(content: bytes, path: Path | str) -> None:
         raise InputError(f"{path} was not written by score export, or is cut off: export the policy again.")
     if hashlib.sha256(body).hexdigest().encode() != tail[len(TAIL) :]:
         raise InputError(f"{path} is damaged: its content does not match its checksum; export the policy again.")
+
+
+def refuse_foreign_nodes(content: bytes, path: Path | str) -> None:
+    """Refuse a model that has more in it than `onnx_bytes` writes.
+
+    Others could keep their numbers in files elsewhere, run code of extensions, or hide programs in programs.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise not_installed("checking an ONNX file needs onnx", "export") from error
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception as error:  # protobuf's DecodeError, and what it raises on texts
+        raise InputError(f"{path} is damaged: it is no ONNX model; export the policy again.") from error
+    graph, inner = model.graph, (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS, onnx.AttributeProto.TENSOR)
+    foreign = [node.op_type for node in graph.node if node.domain or node.op_type not in WRITTEN]
+    foreign += [node.op_type for node in graph.node for option in node.attribute if option.type in inner]
+    foreign += [kept.name for kept in graph.initializer if kept.data_location != onnx.TensorProto.DEFAULT]
+    foreign += [kept.name for kept in graph.initializer if kept.external_data]
+    foreign += [function.name for function in model.functions] + [each.domain for each in model.opset_import]
+    foreign = [printable(name)[:40] for name in foreign if name]
+    if foreign or graph.sparse_initializer or [each.name for each in graph.input] != [INPUT]:
+        raise InputError(
+            f"{path} was not written by score export: it has {', '.join(foreign[:3]) or 'other inputs'} in it, which "
+            "no exported policy has; export the policy again."
+        )
 
 
 def onnx_bytes(program: Program, about: Mapping[str, Any]) -> bytes:
@@ -244,3 +271,8 @@ RULES: dict[str, Rule] = {
     "argmax": _extreme("ArgMax"),
     "argmin": _extreme("ArgMin"),
 }
+WRITTEN = {  # operations of ONNX that a file of ours has
+    *DIRECT.values(), *REDUCTIONS.values(), "Identity", "Shape", "Mul", "Add", "Concat", "Reshape", "Expand", "Slice",
+    "Cast", "Transpose", "Einsum", "Gather", "ScatterElements", "GatherElements", "Equal", "Not", "Log", "Exp", "Sub",
+    "IsInf", "IsNaN", "Or", "ReduceMin", "ReduceMax", "ArgMax", "ArgMin",
+}  # fmt: skip

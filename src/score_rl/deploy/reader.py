@@ -30,6 +30,7 @@ OTHER: dict[str, Any] = {
     "astype": lambda x, dtype: x.astype(dtype),
     **{name: _over(getattr(np, name)) for name in ("sum", "max", "min", "all", "any")},
 }
+MOST = 1 << 31  # numbers in one array
 OPERATIONS = {name: getattr(np, name) for name in NUMPY} | OTHER
 
 
@@ -54,6 +55,8 @@ class Policy:
             for operation, inputs, _, options in self.steps:
                 now = {name: self._sized(value, len(batch)) for name, value in options.items()}
                 values.append(operation(*(values[i] for i in inputs), **now))
+                if values[-1].size > MOST:
+                    raise ValueError(f"an array of {values[-1].shape} is none of a policy's")
         return {name: values[i] if np.ndim(observations) == 2 else values[i][0] for name, i in self.outputs.items()}
 
     def _sized(self, option: Any, rows: int) -> Any:  # a size [a, b] inside an option stands for a·rows + b

@@ -24,6 +24,7 @@ import score_rl
 from score_rl.data.collection.oracle_episodes import OracleTask, import_ogbench
 from score_rl.data.collection.writing import library_versions
 from score_rl.data.progress_bar import row_progress
+from score_rl.data.sources.npz_file import read_npz
 from score_rl.disk import replacing
 from score_rl.envs.interface import available_cores
 from score_rl.versions import version_of
@@ -65,10 +66,13 @@ def oracle_versions() -> dict[str, str]:
 
 def read_oracle_recipe(path: Path) -> dict[str, Any] | None:
     """How this library recorded the file; None for any other file."""
-    with np.load(path) as file:
-        if "recipe" not in file:
-            return None
-        recipe = json.loads(str(file["recipe"]))
+    found = read_npz(path, ["recipe"])
+    if "recipe" not in found:
+        return None
+    try:
+        recipe = json.loads(str(found["recipe"]))
+    except (ValueError, RecursionError):
+        return None
     return recipe if isinstance(recipe, dict) else None
 
 

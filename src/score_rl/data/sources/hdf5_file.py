@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from score_rl.data.sources.hdf5_trial import refuse_fatal
+from score_rl.data.sources.file_trial import refuse_fatal
 from score_rl.errors import InputError, printable
 
 MOST_LINKS = 16  # that one name may lead through
@@ -201,7 +201,7 @@ def open_hdf5(path: Path, *, trusted: bool = False) -> Iterator[Hdf5File]:
     if not path.is_file():
         raise InputError(f"{path} is no ordinary file: give the path of a D4RL-format HDF5 file.")
     if not trusted:
-        refuse_fatal(path)
+        refuse_fatal(path, "HDF5", "score_rl.data.sources.hdf5:read_everything")
     try:
         readable = h5py.is_hdf5(path)
         file = h5py.File(path, "r", locking="best-effort") if readable else None  # some disks have no locks

@@ -26,6 +26,7 @@ from score_rl.data.collection.oracle_recording import (
     record_oracles,
 )
 from score_rl.data.progress_bar import say
+from score_rl.data.sources.npz_file import read_npz
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request, file_facts
 from score_rl.data.sources.sealed_file import broken_seal, sealing
 from score_rl.errors import InputError, unknown_name
@@ -162,11 +163,11 @@ def read_transitions(path: Path) -> dict[str, np.ndarray]:
 
     `terminals` of the file mark the last row of each trajectory. Here `trajectory_ends` marks the last that is left.
     """
-    with np.load(path) as file:
-        missing = [name for name in ("observations", "actions", "terminals", "qpos") if name not in file]
-        if missing:
-            raise InputError(f"{path} lacks {', '.join(missing)}: a file of OGBench's data has them; fetch it again.")
-        stored = {name: file[name] for name in COLUMNS if name in file}
+    stored = read_npz(path, COLUMNS)
+    missing = [name for name in ("observations", "actions", "terminals", "qpos") if name not in stored]
+    if missing:
+        raise InputError(f"{path} lacks {', '.join(missing)}: a file of OGBench's data has them; fetch it again.")
+    _refuse_misshapen(stored, path)
     last = stored.pop("terminals").astype(bool)
     if not len(last) or not last[-1]:
         raise InputError(f"{path} ends in the middle of a trajectory: it is not whole; fetch it again.")
@@ -174,6 +175,18 @@ def read_transitions(path: Path) -> dict[str, np.ndarray]:
     columns["next_observations"] = stored["observations"][1:][~last[:-1]]
     columns["trajectory_ends"] = np.append(last[1:], True)[~last]
     return columns
+
+
+def _refuse_misshapen(stored: Mapping[str, np.ndarray], path: Path) -> None:
+    """Every column has a row for each step, of numbers."""
+    rows = stored["terminals"].shape[:1]
+    for name, values in stored.items():
+        dimensions = 1 if name == "terminals" else 2
+        if values.ndim != dimensions or values.shape[:1] != rows or values.dtype.kind not in "biuf":
+            raise InputError(
+                f"{path}: {name} is {values.dtype} of shape {values.shape}; numbers with a row for each of "
+                f"{rows[0] if rows else 0} steps are expected: fetch it again."
+            )
 
 
 def relabelled(columns: Mapping[str, np.ndarray], gymnasium_id: str) -> dict[str, np.ndarray]:

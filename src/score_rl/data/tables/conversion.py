@@ -154,12 +154,20 @@ class Converter:
 
     # -- marks and keys --------------------------------------------------------------------------------------------
 
+    def _plain(self, cells: "polars.Series") -> "polars.Series":
+        """Numbers, texts, dates or categories; not lists, structures or bytes."""
+        pl = import_polars("a table")
+        if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object, pl.Duration):
+            kind = str(cells.dtype).lower()
+            raise InputError(f"{self._table.name}: {cells.name} holds {kind}, but one value to a row is expected.")
+        return cells
+
     def _marks(self, part: Part, mark: Mark) -> np.ndarray:
         pl = import_polars("a table")
         cells = part.frame[mark.column]
         if mark.value is not None:
-            return _equal(cells, mark.value).to_numpy().astype(np.uint8)
-        texts = cells.cast(pl.String).str.strip_chars().str.to_lowercase()
+            return _equal(self._plain(cells), mark.value).to_numpy().astype(np.uint8)
+        texts = self._plain(cells).cast(pl.String).str.strip_chars().str.to_lowercase()
         missing = (texts.is_null() | texts.is_in([text.lower() for text in MISSING])).to_numpy()
         yes, no = (texts.is_in(known).fill_null(False).to_numpy() for known in (TRUE, FALSE))
         unknown = np.flatnonzero(~(yes | no | missing))
@@ -177,6 +185,7 @@ class Converter:
 
     def _episodes(self, part: Part, cells: "polars.Series") -> np.ndarray:
         pl = import_polars("a table")
+        cells = self._plain(cells)
         if cells.dtype == pl.String:
             cells = cells.str.strip_chars()
         if cells.dtype.is_float():

@@ -8,20 +8,26 @@ import csv
 import gzip
 import hashlib
 import io
+import re
+import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
+from score_rl.data.sources.hdf5_file import ALWAYS_ALLOWED, MOST_UNPACKED
 from score_rl.data.tables.table import MISSING, SAMPLE_ROWS, Advance, Part, import_polars
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 
 if TYPE_CHECKING:
     import polars
 
 BLOCK = 16 << 20  # bytes
+LONGEST_LINE = 64 << 20  # bytes
 BEGINNING = 1 << 20  # bytes that the form is guessed from
+LONE_RETURN = re.compile(rb"\r(?!\n)")
 SEPARATORS = (",", ";", "\t", "|")
 
 
@@ -42,7 +48,7 @@ class CsvTable:
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name
-        with self._open() as (file, _):
+        with self._open() as file:
             beginning = file.read(BEGINNING)
         self.form = _guess_form(beginning, path)
         self.names = self.form.names
@@ -92,20 +98,24 @@ class CsvTable:
     def _blocks(self, advance: Advance) -> Iterator[bytes]:
         """Whole lines, without the names."""
         digest = hashlib.sha256()
-        with self._open() as (file, raw):
+        with self._open() as file:
             rest = file.read(self.form.header_bytes)
             digest.update(rest)
             rest, told = b"", 0
             while read := file.read(BLOCK):
                 digest.update(read)
-                advance(raw.tell() - told)
-                told = raw.tell()
+                advance(file.tell() - told)
+                told = file.tell()
                 rest += read
+                if len(rest) > LONGEST_LINE and b"\n" not in rest:
+                    raise InputError(f"{self.path} has a line of more than {LONGEST_LINE:,} bytes: it is no table.")
                 lines = _whole_lines(rest, whole=False)
                 rest = rest[len(lines) :]
                 if lines:
+                    _refuse_lone_returns(lines, self.path)
                     yield lines
             if rest := rest.rstrip(b"\r\n \t"):
+                _refuse_lone_returns(rest, self.path)
                 yield rest
         packed = self.path.suffix.lower() == ".gz"
         self._sha256 = _file_digest(self.path) if packed else digest.hexdigest()
@@ -129,7 +139,8 @@ class CsvTable:
             frame = self._frame(block, places, dict.fromkeys(map(str, places), pl.String))
         except (pl.exceptions.PolarsError, UnicodeError) as error:
             _refuse_ragged(block, self.form, self.name, 2)
-            raise InputError(f"{self.name} cannot be read as CSV ({error}); save it again as CSV in UTF-8.") from None
+            reason = printable(str(error).partition("\n")[0][:200])
+            raise InputError(f"{self.name} cannot be read as CSV ({reason}); save it again as CSV in UTF-8.") from None
         if self.form.decimal_comma:
             frame = frame.with_columns(pl.all().str.replace(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$", "${1}.${2}"))
         return frame.rename({str(place): self.names[place] for place in places})
@@ -150,16 +161,34 @@ class CsvTable:
 
 
 class _Reading:
-    """An open file, unpacked, beside the file on the disk, which knows how far it is."""
+    """An open file that is unpacked if it is packed, as far as one of its size is believed to go."""
 
     def __init__(self, path: Path) -> None:
-        self._raw = _opened(path)
+        self._path, self._raw = path, _opened(path)
         self._file: IO[bytes] = self._raw
+        self._room = max(ALWAYS_ALLOWED, MOST_UNPACKED * path.stat().st_size)
         if path.suffix.lower() == ".gz":
             self._file = cast("IO[bytes]", gzip.GzipFile(fileobj=self._raw))
 
-    def __enter__(self) -> tuple[IO[bytes], IO[bytes]]:
-        return self._file, self._raw
+    def read(self, size: int) -> bytes:
+        try:
+            found = self._file.read(size)
+        except (OSError, EOFError, zlib.error) as error:
+            reason = printable(str(error)) or type(error).__name__
+            raise InputError(f"{self._path} is damaged ({reason}): fetch it again, or unpack it yourself.") from error
+        self._room -= len(found)
+        if self._room < 0:
+            raise InputError(
+                f"{self._path} holds more than {MOST_UNPACKED} times its size: unpack it yourself if that is meant."
+            )
+        return found
+
+    def tell(self) -> int:
+        """How far it is in the file on the disk."""
+        return self._raw.tell()
+
+    def __enter__(self) -> "_Reading":
+        return self
 
     def __exit__(self, *error: object) -> None:
         self._file.close()
@@ -192,6 +221,7 @@ def _whole_lines(text: bytes, whole: bool) -> bytes:
 def _guess_form(beginning: bytes, path: Path) -> Form:
     if not beginning.strip():
         raise InputError(f"{path} is empty; a first line with the names of its columns is expected, and rows below.")
+    _refuse_lone_returns(beginning.rstrip(b"\r"), path)  # its last line may go on
     if beginning.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in beginning:
         raise InputError(f"{path} is no CSV in UTF-8 (it has zero bytes); save it again as CSV in UTF-8.")
     encoding = "utf-8"
@@ -202,8 +232,10 @@ def _guess_form(beginning: bytes, path: Path) -> Form:
     first = _first_line(beginning)
     header = first.decode(encoding, errors="replace").removeprefix("\ufeff").strip("\r\n")
     separator = max(SEPARATORS, key=header.count)
-    names = tuple(name.strip() for name in next(csv.reader(io.StringIO(header), delimiter=separator)))
+    names = tuple(name.strip() for name in next(_rows(header, separator, path.name), ()))
     names = tuple(name or f"column {number}" for number, name in enumerate(names))
+    if not names:
+        raise InputError(f"{path} has an empty first line; the names of its columns are expected there.")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path} has several columns called {twice!r}; give each its own name in the first line.")
@@ -213,6 +245,14 @@ def _guess_form(beginning: bytes, path: Path) -> Form:
             "expected; write them above."
         )
     return Form(names, separator, _has_decimal_commas(beginning, encoding, separator), encoding, len(first))
+
+
+def _refuse_lone_returns(text: bytes, path: Path) -> None:
+    """Some programs begin a line there, others do not: rows would vanish or join."""
+    if LONE_RETURN.search(text):
+        raise InputError(
+            f"{path} has carriage returns that do not stand at the end of a line; save it again with usual line ends."
+        )
 
 
 def _first_line(text: bytes) -> bytes:
@@ -225,9 +265,22 @@ def _first_line(text: bytes) -> bytes:
 def _has_decimal_commas(text: bytes, encoding: str, separator: str) -> bool:
     if separator == ",":
         return False
-    rows = csv.reader(io.StringIO(text.decode(encoding, errors="replace")), delimiter=separator)
-    cells = [cell for _, row in zip(range(100), rows, strict=False) for cell in row]
-    return any("," in cell and _is_number(cell.replace(",", ".", 1)) for cell in cells)
+    rows = _rows(text.decode(encoding, errors="replace"), separator, "")
+    with suppress(InputError):  # whoever reads the rows says which
+        cells = [cell for _, row in zip(range(100), rows, strict=False) for cell in row]
+        return any("," in cell and _is_number(cell.replace(",", ".", 1)) for cell in cells)
+    return False
+
+
+def _rows(text: str, separator: str, name: str, line: int = 1) -> Iterator[list[str]]:
+    """The rows of a text that begins in this line."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    try:
+        yield from reader
+    except csv.Error as error:
+        raise InputError(
+            f"{name}, line {line + reader.line_num - 1}: it cannot be read ({error}); is a quotation mark not closed?"
+        ) from error
 
 
 def _is_number(text: str) -> bool:
@@ -240,11 +293,11 @@ def _is_number(text: str) -> bool:
 
 def _refuse_ragged(block: bytes, form: Form, name: str, line: int) -> None:
     """Name the first line that has more cells than there are names."""
-    reader = csv.reader(io.StringIO(block.decode(form.encoding, errors="replace")), delimiter=form.separator)
-    for cells in reader:
+    rows = _rows(block.decode(form.encoding, errors="replace"), form.separator, name, line)
+    for number, cells in enumerate(rows):
         if len(cells) > len(form.names):
             raise InputError(
-                f"{name}, line {line + reader.line_num - 1}: it has {len(cells)} cells, but the first line names "
+                f"{name}, line {line + number}: it has {len(cells)} cells, but the first line names "
                 f"{len(form.names)} columns; correct that line, or quote what holds {form.separator!r}."
             )
 

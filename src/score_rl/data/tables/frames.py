@@ -1,20 +1,22 @@
 """Tables that are in memory, and Parquet files: frames of polars and pandas, and dictionaries of arrays."""
 
-import zipfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from score_rl.data.sources.file_trial import refuse_fatal
+from score_rl.data.sources.npz_file import read_npz
 from score_rl.data.sources.reader import file_facts
 from score_rl.data.tables.csv_table import CsvTable
 from score_rl.data.tables.table import BLOCK_ROWS, SAMPLE_ROWS, Advance, Part, Table, import_polars
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 
 if TYPE_CHECKING:
     import polars
 
+UNITS_OF_TIME = ("ms", "us", "ns")  # of NumPy's dates, as polars has them
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".pq", ".npz")
 
 
@@ -52,6 +54,7 @@ class ParquetTable:
 
     def __init__(self, path: Path) -> None:
         pl = import_polars("reading Parquet")
+        refuse_fatal(path, "Parquet", "score_rl.data.tables.parquet_trial:read_wholly")
         self.path, self.name = path, path.name
         self._lazy = pl.scan_parquet(path, glob=False)
         with _readable(path):
@@ -86,22 +89,32 @@ class _readable:  # noqa: N801 - reads as what it says
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         pl = import_polars("reading Parquet")
-        if isinstance(error, pl.exceptions.PolarsError | OSError):
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if isinstance(error, pl.exceptions.PolarsError | OSError | pl.exceptions.PanicException):
+            reason = printable(str(error).splitlines()[0]) if str(error) else type(error).__name__
             raise InputError(f"{self._path} cannot be read as Parquet ({reason}); write it again.") from None
 
 
 def open_table(path: Path) -> Table:
     """The table in a file, by how its name ends."""
+    table = _opened(path)
+    hostile = next((name for name in table.names if not name.isprintable()), None)
+    if hostile is not None:
+        raise InputError(f"{path} has a column called {hostile[:60]!r}, which cannot be shown; give it another name.")
+    return table
+
+
+def _opened(path: Path) -> Table:
     if not path.exists():
         raise InputError(f"{path} does not exist; give the path of a CSV, Parquet or npz file.")
+    if not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is no ordinary file; give the path of a CSV, Parquet or npz file.")
     if path.is_dir():
         raise InputError(f"{path} is a folder without Minari's data; give the path of a CSV, Parquet or npz file.")
     match path.suffix.lower():
         case ".parquet" | ".pq":
             return ParquetTable(path)
         case ".npz":
-            return table_of_arrays(_arrays_of_npz(path), path.name, file_facts(path))
+            return table_of_arrays(read_npz(path), path.name, file_facts(path))
         case ".xlsx" | ".xls" | ".ods":
             raise InputError(f"{path} is a spreadsheet; save its sheet as CSV, and import that.")
         case ".feather" | ".arrow" | ".json" | ".jsonl" | ".mat" | ".npy":
@@ -160,6 +173,8 @@ def table_of_arrays(arrays: Mapping[str, Any], name: str, origin: Mapping[str, A
                 f"{name}: {key} is an array of {values.dtype} with shape {values.shape}; a vector or matrix of "
                 "numbers with one row for each step is expected."
             )
+        if values.dtype.kind in "mM" and np.datetime_data(values.dtype)[0] not in UNITS_OF_TIME:
+            raise InputError(f"{name}: {key} is an array of {values.dtype}; write its times as datetime64[ms].")
         rows[key] = len(values)
         if values.ndim == 1:
             columns.append(pl.Series(key, values))
@@ -171,11 +186,3 @@ def table_of_arrays(arrays: Mapping[str, Any], name: str, origin: Mapping[str, A
     return FrameTable(
         pl.DataFrame(columns), name, origin, named=all(np.ndim(values) == 1 for values in arrays.values())
     )
-
-
-def _arrays_of_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read as npz ({error}); write it again with numpy.savez.") from None

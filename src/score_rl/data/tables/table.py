@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from score_rl.errors import InputError, not_installed
+from score_rl.errors import InputError, not_installed, printable
 
 if TYPE_CHECKING:
     import polars
@@ -68,5 +68,5 @@ class CellError(InputError):
     """A cell that cannot be used: its column, its line, what it holds and what to do."""
 
     def __init__(self, table: Table, column: str, row: int, found: str, remedy: str) -> None:
-        super().__init__(f"{table.name}, {table.place(row)}: {column} {found}; {remedy}.")
+        super().__init__(printable(f"{table.name}, {table.place(row)}: {column} {found}; {remedy}."))
         self.column, self.row = column, row

@@ -1,8 +1,8 @@
-"""Whether the HDF5 library survives a file: it is read in a process that may fail.
+"""Whether the library for a format survives a file: it is read in a process that may fail.
 
-The library is written in C. A damaged or hostile file can make it loop for ever, take all memory or crash, and no
-Python code could stop it. So a file that nobody vouches for is read once beside training, in a process with limits on
-time and memory. The process is kept for the next file.
+The libraries for HDF5 and Parquet are not written in Python. A damaged or hostile file can make one loop for ever, take
+all memory or crash, and no Python code could stop it. So a file that nobody vouches for is read once in a process with
+limits on time and memory. The process is kept for the next file.
 """
 
 import atexit
@@ -21,27 +21,31 @@ from score_rl.errors import InputError
 
 SECONDS = 5  # of processor time, for a small file
 SECONDS_WITHOUT_LIMITS = 600.0  # of any time, where the system has no such limits
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}  # more count as memory
 _asking = threading.Lock()
 _process: "subprocess.Popen[bytes] | None" = None
 
 
-def refuse_fatal(path: Path) -> None:
-    """Refuse a file on which the HDF5 library does not end, or ends the process."""
+def refuse_fatal(path: Path, format: str, reader: str) -> None:
+    """Refuse a file on which the library for its format does not end, or ends the process.
+
+    `reader` is what reads all of a file, "package.module:function". It must leave errors that are met again to others.
+    """
     status = path.stat()
-    problem = _problem(path.absolute(), status.st_size, status.st_mtime_ns)
+    problem = _problem(path.absolute(), reader, status.st_size, status.st_mtime_ns)
     if problem is not None:
-        raise InputError(f"{path} is damaged, and the HDF5 library {problem} on it: fetch or build it again.")
+        raise InputError(f"{path} is damaged, and the {format} library {problem} on it: fetch or build it again.")
 
 
 @lru_cache
-def _problem(path: Path, size: int, modified: int) -> str | None:
+def _problem(path: Path, reader: str, size: int, modified: int) -> str | None:
     """What becomes of a process that reads the file; None if it survives. Asked once for as long as the file stays."""
     with _asking:
         process = _started()
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(os.fspath(path)).encode() + b"\n")
+            process.stdin.write(json.dumps([reader, os.fspath(path)]).encode() + b"\n")
             process.stdin.flush()
         if sys.platform != "win32" and not select.select([process.stdout], [], [], SECONDS_WITHOUT_LIMITS)[0]:
             _end()
@@ -62,11 +66,11 @@ def _started() -> "subprocess.Popen[bytes]":
         source = str(Path(__file__).resolve().parents[3])
         there = os.environ | {"PYTHONPATH": os.pathsep.join([source, os.environ.get("PYTHONPATH", "")])}
         _process = subprocess.Popen(
-            [sys.executable, "-m", "score_rl.data.sources.hdf5_trial_process", str(SECONDS)],
+            [sys.executable, "-m", "score_rl.data.sources.file_trial_process", str(SECONDS)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=there | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},  # threads would count as memory
+            env=there | ONE_THREAD,
             start_new_session=True,  # Ctrl-C is for who started it
         )
         atexit.register(_end)
