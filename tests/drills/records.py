@@ -49,6 +49,14 @@ def hostile_json(content: bytes, rng: random.Random) -> bytes:
         return hostile_bytes(content, rng)
 
 
+def hostile_header(content: bytes, rng: random.Random) -> bytes:
+    """A safetensors file of which the header says something else: names, types, shapes, places and checksum."""
+    length = int.from_bytes(content[:8], "little")
+    header = hostile_json(content[8 : 8 + length], rng)
+    stated = rng.choice([len(header)] * 6 + [0, 2**40, len(header) + 1, 2**63])
+    return stated.to_bytes(8, "little") + header + content[8 + length :]
+
+
 def hostile_bytes(content: bytes, rng: random.Random) -> bytes:
     """Bytes flipped, cut out, doubled or put in."""
     changed = bytearray(content)

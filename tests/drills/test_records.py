@@ -16,8 +16,19 @@ from score_rl.rollout.messages import DamagedMessage, receive, send
 from score_rl.run.experiment import load
 from score_rl.store.checkpoints import DamagedError, checkpoints, load_checkpoint, save_checkpoint
 from score_rl.store.folder import Folder
+from score_rl.store.judgements import (
+    BETTER,
+    DataJudgement,
+    Distance,
+    Estimate,
+    Histogram,
+    JudgementRecord,
+    PolicyJudgement,
+    read_judgement,
+    write_judgement,
+)
 from score_rl.store.metrics import read_metrics
-from tests.drills.records import hostile_bytes, hostile_json
+from tests.drills.records import hostile_bytes, hostile_header, hostile_json
 from tests.report.folders import write_experiment
 
 Change = Callable[[bytes, random.Random], bytes]
@@ -68,6 +79,35 @@ def drill(folder: Path, name: str, change: Change, seeds: range, read: Callable[
 CASES = [("experiment.json", hostile_json), ("status.json", hostile_json), ("metrics.csv", hostile_bytes)]
 
 
+def judged(folder: Path) -> JudgementRecord:
+    """A judgement with a number in every field."""
+    estimate = Estimate(1.0, 0.5, 1.5, 0.2, 0.1, 0.3)
+    histogram = Histogram(-1.0, 1.0, (0.5, 0.5), (0.25, 0.75))
+    distance = Distance((0.1,), (0.2,), 0.0, 0.01, 0.0, 0.0, (histogram,), histogram)
+    policy = PolicyJudgement(BETTER, ("it is",), {"fitted": estimate}, distance, 0.1, 0.2, 12.0, 0.1, 30)
+    data = DataJudgement(
+        "hopper", "abc", 100, 5, True, 0.99, 1.0, {"fitted": estimate}, ("a",), "they agree", {"r": policy}
+    )
+    return JudgementRecord((data,), {"name": "quick"}, {"code": "a test"})
+
+
+def read_and_show_judgement(folder: Path) -> None:
+    found = read_judgement(folder)
+    assert found is not None
+    assert [run.verdict for run in found.runs.values()] != None
+
+
+def test_damaged_judgements(folder: Path) -> None:
+    write_judgement(folder, judged(folder))
+    assert drill(folder, "judgement.json", hostile_json, FAST, read_and_show_judgement) > 10
+
+
+@pytest.mark.slow
+def test_five_hundred_damaged_judgements(folder: Path) -> None:
+    write_judgement(folder, judged(folder))
+    assert drill(folder, "judgement.json", hostile_json, SLOW, read_and_show_judgement) > 100
+
+
 @pytest.mark.parametrize(("name", "change"), CASES)
 def test_damaged_records(folder: Path, name: str, change: Change) -> None:
     assert drill(folder, name, change, FAST, read_all) > 10
@@ -103,13 +143,13 @@ def test_five_hundred_damaged_stored_results(folder: Path, name: str, change: Ch
     assert drill(stored(folder), name, change, SLOW, read_results) > 50
 
 
-def damage_checkpoints(folder: Path, seeds: range) -> None:
+def damage_checkpoints(folder: Path, seeds: range, change: Change) -> None:
     """Every change is noticed: a checkpoint that loads is the one that was written."""
     arrays = {"state.w": np.arange(6, dtype=np.float32).reshape(2, 3), "state.n": np.array([1, 2])}
     path = save_checkpoint(folder, 7, arrays, {"runs": ["a"]})
     content = path.read_bytes()
     for seed in seeds:
-        changed = hostile_bytes(content, random.Random(seed))
+        changed = change(content, random.Random(seed))
         path.write_bytes(changed)
         try:
             step, found, about = load_checkpoint(path)
@@ -122,13 +162,15 @@ def damage_checkpoints(folder: Path, seeds: range) -> None:
         assert changed == content or about == {"runs": ["a"]}, f"seed {seed}"
 
 
-def test_damaged_checkpoints(tmp_path: Path) -> None:
-    damage_checkpoints(tmp_path / "fleet-0", FAST)
+@pytest.mark.parametrize("change", [hostile_bytes, hostile_header])
+def test_damaged_checkpoints(tmp_path: Path, change: Change) -> None:
+    damage_checkpoints(tmp_path / "fleet-0", FAST, change)
 
 
 @pytest.mark.slow
-def test_five_hundred_damaged_checkpoints(tmp_path: Path) -> None:
-    damage_checkpoints(tmp_path / "fleet-0", SLOW)
+@pytest.mark.parametrize("change", [hostile_bytes, hostile_header])
+def test_five_hundred_damaged_checkpoints(tmp_path: Path, change: Change) -> None:
+    damage_checkpoints(tmp_path / "fleet-0", SLOW, change)
 
 
 def test_a_checkpoint_that_is_a_folder(tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from score_rl.disk import write_file
-from score_rl.errors import InputError
+from score_rl.disk import read_own, write_file
+from score_rl.errors import InputError, printable
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import Fields
 
 FILE = "judgement.json"
 FORMAT = 1
+AGAIN = "judge the runs again"
 BETTER, SAME, WORSE, DOUBTFUL = "better than the behaviour", "not distinguishable", "worse", "not to be trusted"
 VERDICTS = (BETTER, SAME, WORSE, DOUBTFUL)
 FITTED, PESSIMISTIC, MODEL = "fitted Q", "fitted Q, pessimistic", "model"
@@ -174,7 +175,7 @@ class JudgementRecord:
     def from_json(cls, stored: Any, file: Path) -> "JudgementRecord":
         fields = Fields(stored, file)
         if fields.get("format", int) != FORMAT:
-            raise InputError(f"{file} was written in another format; judge the runs again.")
+            raise InputError(f"{file} was written in another format; {AGAIN}.")
         return cls(
             data=tuple(DataJudgement.from_json(each) for each in fields.inner_list("data")),
             effort=fields.get("effort", dict),
@@ -198,10 +199,12 @@ def write_judgement(folder: Path, record: JudgementRecord) -> None:
 def read_judgement(folder: Path) -> JudgementRecord | None:
     """None where the experiment was not judged."""
     file = folder / FILE
-    if not file.is_file():
+    if not file.exists() and not file.is_symlink():
         return None
     try:
-        stored = json.loads(file.read_text())
-    except ValueError as error:
-        raise InputError(f"{file} is not valid JSON ({error}); judge the runs again.") from error
+        stored = json.loads(read_own(file, AGAIN))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file} is not valid JSON ({printable(str(error))}); {AGAIN}.") from error
     return JudgementRecord.from_json(stored, file)
