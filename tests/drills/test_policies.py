@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +32,17 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A policy as a file of a format, written once."""
     folder = tmp_path_factory.mktemp("policies")
-    for kind, ending in FORMATS.items():
-        export_policy(policy("td3-bc"), folder / f"policy{ending}", kind)
-    return {kind: folder / f"policy{ending}" for kind, ending in FORMATS.items()}
+
+    @cache
+    def exported(kind: str) -> Path:
+        path = folder / f"policy{FORMATS[kind]}"
+        export_policy(policy("td3-bc"), path, kind)
+        return path
+
+    return exported
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +83,9 @@ def drill(sound: Path, table: Path, seeds: range, folder: Path) -> Counter[str]:
     return counted
 
 
-@pytest.mark.parametrize("kind", FORMATS)
-def test_sound_policies_act(sound: dict[str, Path], table: Path, tmp_path: Path, kind: str) -> None:
-    acted = act_on_table(open_policy(sound[kind]), table, tmp_path / "actions.csv")
-    assert acted.rows == 20
-
-
-@pytest.mark.parametrize(("kind", "seeds"), [("numpy", range(20)), ("onnx", range(16)), ("stablehlo", range(5))])
-def test_hostile_policies(sound: dict[str, Path], table: Path, tmp_path: Path, kind: str, seeds: range) -> None:
-    counted = drill(sound[kind], table, seeds, tmp_path)
+@pytest.mark.parametrize(("kind", "seeds"), [("numpy", range(20)), ("onnx", range(20))])
+def test_hostile_policies(sound: Callable[[str], Path], table: Path, tmp_path: Path, kind: str, seeds: range) -> None:
+    counted = drill(sound(kind), table, seeds, tmp_path)
     assert counted["refused"] > len(seeds) // 3, counted
 
 
@@ -92,8 +93,8 @@ def test_hostile_policies(sound: dict[str, Path], table: Path, tmp_path: Path, k
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("kind", "number"), [("numpy", 500), ("onnx", 400), ("stablehlo", 100)])
 def test_a_thousand_hostile_policies(
-    sound: dict[str, Path], table: Path, tmp_path: Path, kind: str, number: int
+    sound: Callable[[str], Path], table: Path, tmp_path: Path, kind: str, number: int
 ) -> None:
-    counted = drill(sound[kind], table, range(1_000, 1_000 + number), tmp_path)
+    counted = drill(sound(kind), table, range(1_000, 1_000 + number), tmp_path)
     print(kind, counted)
     assert counted["refused"] > number // 3, counted

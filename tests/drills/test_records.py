@@ -18,6 +18,7 @@ from score_rl.store.checkpoints import DamagedError, checkpoints, load_checkpoin
 from score_rl.store.folder import Folder
 from score_rl.store.judgements import (
     BETTER,
+    VERDICTS,
     DataJudgement,
     Distance,
     Estimate,
@@ -94,7 +95,7 @@ def judged(folder: Path) -> JudgementRecord:
 def read_and_show_judgement(folder: Path) -> None:
     found = read_judgement(folder)
     assert found is not None
-    assert [run.verdict for run in found.runs.values()] != None
+    assert all(run.verdict in VERDICTS for run in found.runs.values())
 
 
 def test_damaged_judgements(folder: Path) -> None:
