@@ -46,8 +46,9 @@ NAMES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) fo
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_runs_and_says_what_it_shows(score: Score, out: Any, name: str) -> None:
-    done = score("experiment", "run", name, "--scale", "smoke", "--out", out, "--quiet")
+    done = score("experiment", "run", name, "--scale", "smoke", "--out", out)  # not quiet: messages can fail too
     assert done.code == 0, done.err
+    assert f"Drawing {name} ..." in done.err
     assert "proves nothing" in done.out
     folder = out / name / "smoke"
     assert str(folder) in done.out
@@ -95,7 +96,8 @@ def check_groups(folder: Path, groups: Any) -> None:
 
 def test_again_trains_nothing(score: Score, out: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (out / "fleets").rglob("*") if path.is_file()}
-    score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out, "--quiet")
+    quiet = score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out, "--quiet")
+    assert (quiet.code, quiet.err) == (0, "")
     done = score("experiment", "run", "sweep-beta", "--scale", "smoke", "--out", out)
     assert done.code == 0
     assert "8 of 8 runs are there already." in done.err

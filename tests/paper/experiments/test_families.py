@@ -6,7 +6,8 @@ import pytest
 
 from score_rl.algorithms.algorithm import Shapes
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.paper.experiments.false_correlation import AVENUE, STREET, TRIES, drives, true_value
+from score_rl.paper.experiments.drives import AVENUE, STREET, TRIES, Drives, drives, true_value
+from score_rl.paper.experiments.false_correlation import examples_of, summary
 from score_rl.paper.experiments.runtime import PRINTED, parameters
 from score_rl.paper.experiments.uncertainty_map import auroc, embed
 
@@ -56,3 +57,31 @@ def test_the_avenue_is_best_and_luck_is_luck() -> None:
         assert (data.actions > 0).sum() == TRIES
     street = np.concatenate([data.road(street=True) for data in sets])
     assert street.mean() == pytest.approx(float(true_value(np.array([STREET]))[0]), abs=0.05)  # no luck on average
+
+
+def test_picks_are_counted_by_luck_and_by_what_was_tried() -> None:
+    """By hand, on the first lucky data set and two without luck."""
+    lucky = next(number for number in range(60) if drives(number).lucky)
+    one, other = [number for number in range(60) if not drives(number).lucky][:2]
+    tried = float(drives(one).actions[drives(one).actions > 0][0])
+    far = next(action for action in np.linspace(0.05, 1, 96) if np.abs(drives(lucky).actions - action).min() > 0.051)
+    found = summary([(lucky, float(far)), (one, tried), (other, -0.5)])
+    assert found["lucky"] == {"street": 1, "sets": 1}
+    assert found["unlucky"] == {"street": 1, "sets": 2}
+    assert found["never_tried"] == 1
+    assert found["mean_true_value"] == pytest.approx(float(true_value(np.array([far, tried, -0.5])).mean()))
+    assert found["picks"] == [[lucky, far], [one, tried], [other, -0.5]]
+
+
+def test_what_is_near_a_recorded_action_was_tried() -> None:
+    data = Drives(np.array([-0.5, 0.4]), np.array([0.7, 1.0]))
+    assert [data.knows(action) for action in (0.4, 0.44, 0.46, 1.0, -0.54)] == [True, True, False, False, True]
+
+
+def test_the_pictures_show_a_lucky_set_and_one_that_fools_without_luck() -> None:
+    sets = list(range(60))
+    lucky = [number for number in sets if drives(number).lucky]
+    without = [number for number in sets if not drives(number).lucky]
+    chosen = [(number, 0.9 if number in (lucky[1], without[4], without[7]) else -0.5) for number in sets]
+    assert examples_of(sets, chosen) == [lucky[0], without[4]]
+    assert examples_of(without, [(number, -0.5) for number in without]) == without[:2]

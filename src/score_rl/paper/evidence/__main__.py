@@ -16,13 +16,14 @@ import tyro
 from score_rl.errors import InputError
 from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 from score_rl.paper.evidence.figures import draw, drawn_numbers, numbers_in
+from score_rl.paper.evidence.findings import findings
 from score_rl.paper.evidence.main_table import FIGURES
 from score_rl.paper.evidence.reading import RESULTS, read
 from score_rl.paper.evidence.records import Evidence
 from score_rl.paper.evidence.six_tables import SIX_TABLES
 from score_rl.paper.evidence.tables import TABLES
 
-DOCUMENTS = ("README.md", "docs/results.md", "docs/algorithms.md", "docs/six-sets.md")
+DOCUMENTS = ("README.md", "docs/results.md", "docs/algorithms.md", "docs/six-sets.md", "docs/reproduce.md")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Arguments:
 
 def rewritten(text: str, evidence: Evidence, base: Path) -> str:
     """A document that lies in `base`, with its tables as they are now."""
-    tables = TABLES | SIX_TABLES
+    tables = TABLES | SIX_TABLES | {"findings": findings}
     return with_tables(text, "evidence", {name: partial(make, evidence, base) for name, make in tables.items()})
 
 

@@ -4,6 +4,9 @@ from score_rl.paper.evidence.method_claims import FEWEST, all_aggregates, first_
 from score_rl.paper.evidence.speed_claim import SPEEDUP, speed
 from score_rl.paper.evidence.sweep_claims import alike, beta, critics, decay
 from score_rl.paper.evidence.verdicts import Claim
+from score_rl.paper.experiments.curves import EVALUATIONS
+
+LATE = f"by the mean of each run's last {EVALUATIONS} evaluations"
 
 CLAIMS = (
     Claim(
@@ -37,30 +40,30 @@ CLAIMS = (
     ),
     Claim(
         "γ_bc = 0.96 collapses late on narrow data",
-        "Narrow data are those of one policy or two: medium, expert, medium-expert. In a sweep, on medium data, the "
-        "last score with 0.96 is compared with that of 0.98: yes if its interval lies wholly below, no if its mean is "
-        "not lower, else half. Of trainings with 1 M updates, by data set and β: a run has collapsed if its last five "
-        "evaluations are on the mean below half of its best one; yes if all with 0.96 did and none with 0.98, no if "
-        "none with 0.96 did, else half. It holds if all answers are yes, and does not if all are no.",
+        "Narrow data are those of one policy or two: medium, expert, medium-expert. In a sweep, on medium data, 0.96 "
+        f"is compared with 0.98, {LATE}: yes if its interval lies wholly below, no if its mean is not lower, else "
+        "half. Of trainings with 1 M updates, by data set and β: a run has collapsed if its last five evaluations are "
+        "on the mean below half of its best one; yes if all with 0.96 did and none with 0.98, no if none with 0.96 "
+        "did, else half. It holds if all answers are yes, and does not if all are no.",
         decay,
     ),
     Claim(
         "M = 3 is unstable, M = 5 is enough",
-        "Two questions on each data set. Three are unstable if their interval over seeds is wider than those of 5, 7 "
-        "and 9 and their mean below that of 5. Five are enough if no larger number has an interval wholly above "
-        "theirs. It holds if all answers are yes, does not if all are no.",
+        f"Two questions on each data set, {LATE}. Three are unstable if their interval over seeds is wider than those "
+        "of 5, 7 and 9 and their mean below that of 5. Five are enough if no larger number has an interval wholly "
+        "above theirs. It holds if all answers are yes, does not if all are no.",
         critics,
     ),
     Claim(
         "β = 2.0 is over-pessimistic",
-        "On each data set the Q target must be negative and the interval of the last score wholly below that of β = "
-        "0.2. It holds if that is so on all, does not if on none.",
+        f"On each data set the Q target must be negative and the interval of the score, {LATE}, wholly below that of "
+        "β = 0.2. It holds if that is so on all, does not if on none.",
         beta,
     ),
     Claim(
         "β = 0.1, 0.2 and 0.5 work alike",
-        "On each data set the intervals of the three last scores must overlap, each with each. It holds if they do on "
-        "all, does not if on none.",
+        f"On each data set the intervals of the three scores, {LATE}, must overlap, each with each. It holds if they "
+        "do on all, does not if on none.",
         alike,
     ),
 )

@@ -27,6 +27,7 @@ QUANTITIES = {
     TARGET: "Q target (scaled reward)",
     UNCERTAINTY: "uncertainty u (scaled reward)",
 }
+EVALUATIONS = 6  # a run's score is the mean of so many last ones: a last policy is one draw and stands beside it
 HOPPER = ("hopper-medium", "hopper-medium-replay")
 
 
@@ -71,18 +72,37 @@ def draw(labels: Sequence[str], second: str, done: Sequence[Done]) -> Presentati
             ended = [run for run in mine if run.finished]
             made.remarks += [f"{run.name}: {run.status} at update {run.step:,}; not in the mean." for run in mine
                              if not run.finished]  # fmt: skip
-            last = {metric: last_value(ended, metric) for metric in (first, second)}
-            rows.append((dataset, label, *(shown(last[m]) for m in (first, second)), f"{len(ended)} of {len(mine)}"))
+            found = group_numbers(ended, first, second)
+            cells = (averaged(ended, first, late=True), *(last_value(ended, metric) for metric in (first, second)))
+            rows.append((dataset, label, *map(shown, cells), f"{len(ended)} of {len(mine)}"))
             numbers.append({
-                "dataset": dataset, "variant": label, "seeds": len(ended), "asked": len(mine),
-                "last": {metric: as_json(value) for metric, value in last.items()},
-                "largest": {metric: largest(ended, metric) for metric in (second, UNCERTAINTY)},
+                "dataset": dataset, "variant": label, "seeds": len(ended), "asked": len(mine), **found,
             })  # fmt: skip
     made.figures["curves"] = learning_curves(panels, 2, labels)
-    columns = ("data set", "variant", "last policy's score", QUANTITIES[second], "seeds")
-    made.tables["last"] = Table("After the last update, mean [95 % interval] over seeds", columns, rows)
+    late = f"score, last {EVALUATIONS} evaluations"
+    columns = ("data set", "variant", late, "last policy", QUANTITIES[second], "seeds")
+    made.tables["last"] = Table("At the end of training, mean [95 % interval] over seeds", columns, rows)
     made.numbers["groups"] = numbers
     return made
+
+
+def group_numbers(runs: Sequence[RunResult], first: str, second: str) -> dict[str, Any]:
+    """What the runs of one variant on one data set came to."""
+    last = {metric: last_value(runs, metric) for metric in dict.fromkeys((first, second, TARGET, UNCERTAINTY))}
+    return {
+        "last": {metric: as_json(value) for metric, value in last.items() if value or metric in (first, second)},
+        "late": {first: as_json(averaged(runs, first, late=True))},
+        "early": {first: as_json(averaged(runs, first, late=False))},
+        "largest": {metric: largest(runs, metric) for metric in dict.fromkeys((second, UNCERTAINTY))},
+    }
+
+
+def averaged(runs: Sequence[RunResult], metric: str, *, late: bool) -> Estimate | None:
+    """The mean over seeds of each run's mean over its last evaluations, `EVALUATIONS` of them, or over all before."""
+    part = slice(-EVALUATIONS, None) if late else slice(None, -EVALUATIONS)
+    curves = [run.curves[metric].values[part] for run in runs if metric in run.curves]
+    values = [float(curve.mean()) for curve in curves if len(curve)]
+    return mean_over_seeds(np.array(values)) if values else None
 
 
 def series(label: str, metric: str, runs: Sequence[RunResult]) -> Series | None:

@@ -1,18 +1,19 @@
 r"""The paper's first figure with numbers: a lucky action, its value, its lower bound, and what each method picks.
 
-One decision, one dimension, after the paper's example of the green lights. Actions below 0 drive the avenue, which
-pays 0.7 at best and hardly varies. Actions above 0 take a side street with three lights, each green with probability
-0.75: all green pays 1.0, anything else 0.2, 0.54 on average at best. The data has three hundred drives on the avenue
-and four in the side street. Where three of those four were green the street looks better than it is: four samples
-say little, so its estimate is high because it is uncertain. That is the false correlation.
+`drives.py` has the task: an avenue that is known, and a side street of which there are four drives. Where three of
+those four were green the street looks better than it is: four samples say little, so its estimate is high because it
+is uncertain. That is the false correlation. Critics are fooled in another way too: they may say anything of actions
+that nobody tried. Three answers separate the causes:
 
-Many such data sets are drawn, whatever luck they have. Methods are trained on each for real; beside them stand the
-sample means and Hoeffding's lower bounds of the two roads.
+    the sample mean of each road      luck of a road alone: it is fooled by lucky data sets and by no other
+    critics among recorded actions    luck of single rows as well: a green drive beside red ones
+    critics among all actions         extrapolation as well
+
+Many data sets are drawn, whatever luck they have. Methods are trained on each for real; beside them stand the sample
+means and Hoeffding's lower bounds of the two roads.
 """
 
-import dataclasses
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +25,13 @@ from jaxtyping import Float
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.disk import replacing
 from score_rl.nets.actor_critic import values
+from score_rl.paper.experiments.drives import STREET, drives, true_value
 from score_rl.paper.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant
 from score_rl.paper.experiments.protocols import rounded
 from score_rl.paper.experiments.scales import scheduled
-from score_rl.report.drawing import BLUE, GREEN, GREY, VERMILION, name_axes, new_figure
-from score_rl.report.figure_style import INK, styled
+from score_rl.paper.experiments.street_figure import Example, draw
 from score_rl.run.experiment import TrainedRun, load
 
-AVENUE, STREET, GREEN_LIGHT, LIGHTS = 0.7, 0.5, 0.75, 3
-FAST, SLOW, BEND, NOISE = 1.0, 0.2, 0.4, 0.05
-DRIVES, TRIES, XI = 300, 4, 0.1  # on the avenue, in the side street; Hoeffding's bound holds with 1 - ξ
 SETS = {"smoke": 8, "trial": 30, "day": 60, "paper": 200}
 STEPS = {"smoke": 40, "trial": 3_000}
 FULL_STEPS = 10_000
@@ -54,46 +52,7 @@ VARIANTS = (
     Variant("BC", algorithm="bc"),
 )
 FEWER = {"smoke": VARIANTS[:3], "trial": [variant for variant in VARIANTS if variant.algorithm != "cql"]}
-
-
-def true_value(actions: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """The mean reward of each action."""
-    fast = GREEN_LIGHT**LIGHTS
-    street = fast * FAST + (1 - fast) * SLOW - BEND * (actions - STREET) ** 2
-    return np.where(actions < 0, AVENUE - BEND * (actions + STREET) ** 2, street)
-
-
-@dataclasses.dataclass(frozen=True)
-class Drives:
-    """A data set of single decisions."""
-
-    actions: Float[np.ndarray, " drives"]
-    rewards: Float[np.ndarray, " drives"]
-
-    def road(self, street: bool) -> Float[np.ndarray, " some"]:
-        return self.rewards[(self.actions > 0) == street]
-
-    @property
-    def lucky(self) -> bool:
-        """Whether the side street looks better than the avenue."""
-        return bool(self.road(street=True).mean() > self.road(street=False).mean())
-
-    def bound(self, street: bool) -> float:
-        """Hoeffding's lower bound of a road's mean, rewards between 0 and 1."""
-        seen = self.road(street)
-        return float(seen.mean() - np.sqrt(np.log(1 / XI) / (2 * len(seen))))
-
-
-@cache
-def drives(number: int) -> Drives:
-    rng = np.random.default_rng([20, number])
-    avenue = np.clip(rng.normal(-STREET, 0.2, DRIVES), -1, -0.05)
-    street = np.clip(rng.normal(STREET, 0.1, TRIES), 0.05, 1)
-    lights = rng.random((TRIES, LIGHTS)) < GREEN_LIGHT
-    paid = np.where(lights.all(axis=1), FAST, SLOW) - BEND * (street - STREET) ** 2
-    rewards = np.concatenate([true_value(avenue) + rng.normal(0, NOISE, DRIVES), paid])
-    order = rng.permutation(DRIVES + TRIES)
-    return Drives(np.concatenate([avenue, street])[order], rewards[order])
+Picks = dict[str, list[tuple[int, float]]]  # by method: number of the data set, action
 
 
 def data_file(request: Request, number: int) -> Path:
@@ -152,6 +111,30 @@ def critics_of(run: TrainedRun, actions: Float[np.ndarray, " n"]) -> Float[np.nd
     return np.asarray(_values(run.state.critics, run.treatment, actions.astype(np.float32)))
 
 
+def critic_picks(run: TrainedRun, number: int, name: str) -> dict[str, float]:
+    """What critics alone would pick: by their mean or their least, among all actions or among recorded ones."""
+    found = {}
+    for among, actions in (("all", GRID), ("recorded", np.sort(drives(number).actions))):
+        q = critics_of(run, actions)
+        for how, curve in (("mean", q.mean(0)), ("least", q.min(0))):
+            found[f"{name}' {how}, {among} actions"] = float(actions[np.argmax(curve)])
+    return found
+
+
+def summary(chosen: Sequence[tuple[int, float]]) -> dict[str, Any]:
+    """How often the side street was taken, with luck and without, and how often what nobody had tried."""
+    street = np.array([action > 0 for _, action in chosen])
+    lucky = np.array([drives(number).lucky for number, _ in chosen])
+    known = np.array([drives(number).knows(action) for number, action in chosen])
+    return {
+        "lucky": {"street": int(street[lucky].sum()), "sets": int(lucky.sum())},
+        "unlucky": {"street": int(street[~lucky].sum()), "sets": int((~lucky).sum())},
+        "never_tried": int((~known).sum()),
+        "mean_true_value": float(true_value(np.array([action for _, action in chosen])).mean()),
+        "picks": [[number, action] for number, action in chosen],
+    }
+
+
 def present(request: Request, done: Sequence[Done]) -> Presentation:
     made = Presentation()
     made.remarks += [
@@ -159,97 +142,65 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
     ]
     ended = [run for run in done if run.result.finished]
     sets = sorted({number_of(run) for run in ended})
-    lucky = [number for number in sets if drives(number).lucky]
-    picks: dict[str, list[tuple[int, float]]] = {
+    picks: Picks = {
         "sample mean": [(n, STREET if drives(n).lucky else -STREET) for n in sets],
         "lower bound (Hoeffding)": [
             (n, STREET if drives(n).bound(street=True) > drives(n).bound(street=False) else -STREET) for n in sets
         ],
     }
-    for label in JUDGED.values():
-        picks |= {f"{label}, highest mean": [], f"{label}, highest minimum": []}
     opened: dict[Path, Any] = {}
+    actors: Picks = {}
     for run in ended:
-        folder = run.result.folder
-        opened.setdefault(folder, load(folder))
-        trained = opened[folder][run.result.name]
-        if run.label in JUDGED:  # what the critics alone would have picked
-            q = critics_of(trained, GRID)
-            for how, curve in (("mean", q.mean(0)), ("minimum", q.min(0))):
-                best = float(GRID[np.argmax(curve)])
-                picks.setdefault(f"{JUDGED[run.label]}, highest {how}", []).append((number_of(run), best))
-        picks.setdefault(run.label, []).append((number_of(run), float(trained.policy(np.zeros(1))[0])))
-    rows = []
-    for label, chosen in picks.items():
-        actions = np.array([action for _, action in chosen])
-        fooled = np.array([action > 0 for number, action in chosen if number in lucky])
-        worth = float(true_value(actions).mean())
-        rows.append((label, _share(fooled), _share(actions > 0), f"{worth:.3f}"))
-        made.numbers[label] = {
-            "street_where_it_was_lucky": float(fooled.mean()) if len(fooled) else None,
-            "street": float((actions > 0).mean()), "mean_true_value": worth,
-            "picks": [[number, action] for number, action in chosen],
-        }  # fmt: skip
-    made.numbers["data_sets"] = {"all": len(sets), "lucky": len(lucky)}
-    columns = ("method", "side street where it was lucky", "side street overall", "true value (best 0.700)")
-    made.tables["picks"] = Table(f"{len(sets)} data sets, {len(lucky)} of them lucky", columns, rows)
-    if not lucky:
-        made.remarks.append("None of these few data sets was lucky; the picture shows the first.")
-    example = lucky[0] if lucky else sets[0]
-    shown = next(run.result for run in ended if run.label == BOOTSTRAPPED and number_of(run) == example)
-    critics = opened[shown.folder][shown.name]
-    made.figures["false-correlation"] = _draw(example, critics, made.numbers, bool(lucky))
-    made.numbers["example"] = _example(example, critics)
+        opened.setdefault(run.result.folder, load(run.result.folder))
+        trained, number = opened[run.result.folder][run.result.name], number_of(run)
+        if run.label in JUDGED:
+            for label, action in critic_picks(trained, number, JUDGED[run.label]).items():
+                picks.setdefault(label, []).append((number, action))
+        actors.setdefault(run.label, []).append((number, float(trained.policy(np.zeros(1))[0])))
+    made.numbers = {label: summary(chosen) for label, chosen in (picks | actors).items()}
+    made.tables["picks"] = table_of(made.numbers)
+    examples = [
+        Example(number, critics_of(opened[run.result.folder][run.result.name], GRID))
+        for number in examples_of(sets, picks[f"{JUDGED['SCORE']}' mean, all actions"])
+        for run in ended
+        if run.label == "SCORE" and number_of(run) == number
+    ][:2]
+    made.figures["false-correlation"] = draw(GRID, examples, made.numbers)
+    made.numbers["data_sets"] = {"all": len(sets), "lucky": sum(drives(number).lucky for number in sets)}
+    made.numbers["examples"] = [example_numbers(example) for example in examples]
     return made
 
 
-def _share(events: np.ndarray) -> str:
-    return f"{events.mean():.0%} of {len(events)}" if len(events) else "none"
+def examples_of(sets: Sequence[int], chosen: Sequence[tuple[int, float]]) -> list[int]:
+    """The first lucky data set, and the first unlucky one in which the critics' mean takes the street all the same."""
+    lucky = [number for number in sets if drives(number).lucky]
+    fooled = [number for number, action in chosen if action > 0 and not drives(number).lucky]
+    return list(dict.fromkeys([*lucky[:1], *fooled[:1], *sets]))[:2]
 
 
-def _example(number: int, run: TrainedRun) -> dict[str, Any]:
-    """The lucky action and the best one, as the critics see them."""
-    data = drives(number)
-    places = np.array([STREET, -STREET])
-    q = critics_of(run, places)
+def table_of(numbers: Mapping[str, Any]) -> Table:
+    def share(found: Mapping[str, int]) -> str:
+        return f"{found['street']} of {found['sets']}"
+
+    rows = [
+        (label, share(n["lucky"]), share(n["unlucky"]), str(n["never_tried"]), f"{n['mean_true_value']:.3f}")
+        for label, n in numbers.items()
+    ]
+    columns = ("method", "side street, lucky sets", "unlucky sets", "picks nobody tried", "true value (best 0.700)")
+    return Table("Who takes the side street", columns, rows)
+
+
+def example_numbers(example: Example) -> dict[str, Any]:
+    """The middle of both roads in a data set, as the critics see them."""
+    data, places = drives(example.number), [int(np.argmin(np.abs(GRID - place))) for place in (STREET, -STREET)]
+    q = example.critics[:, places]
     return {
-        "data_set": number, "actions": places.tolist(), "true_value": true_value(places).tolist(),
+        "data_set": example.number, "lucky": data.lucky, "actions": GRID[places].tolist(),
+        "true_value": true_value(GRID[places]).tolist(),
         "sample_mean": [float(data.road(street).mean()) for street in (True, False)],
         "hoeffding_lower_bound": [data.bound(street) for street in (True, False)],
         "mean_of_critics": q.mean(0).tolist(), "u": q.std(0).tolist(), "least_critic": q.min(0).tolist(),
     }  # fmt: skip
-
-
-@styled
-def _draw(number: int, run: TrainedRun, numbers: dict[str, Any], lucky: bool) -> Any:
-    figure, ((left, right),) = new_figure(1, 2, 5.0, 3.9)
-    data, grid = drives(number), GRID
-    q = critics_of(run, grid)
-    mean, least = q.mean(0), q.min(0)
-    left.plot(data.actions, data.rewards, ".", color=GREY, markersize=3, alpha=0.5, label="data")
-    left.plot(grid, true_value(grid), color=INK, linewidth=1.6, label="true value")
-    left.fill_between(grid, mean - q.std(0), mean + q.std(0), color=BLUE, alpha=0.15, linewidth=0)
-    left.plot(grid, mean, color=BLUE, linewidth=1.6, label="mean of critics ± u")
-    left.plot(grid, least, color=VERMILION, linewidth=1.4, linestyle=(0, (5, 1.5)), label="lower bound, least critic")
-    for curve, colour, marker in ((mean, BLUE, "o"), (least, VERMILION, "D")):
-        best = int(np.argmax(curve))
-        left.plot(grid[best], curve[best], marker, color=colour, markersize=7, markeredgecolor="white")
-    left.set_ylim(-0.05, 1.45)
-    what = "a lucky data set" if lucky else "a data set without luck"
-    name_axes(left, "action: avenue < 0 < side street", "reward", f"Where each curve is highest ({what})")
-    left.legend(loc="upper left", fontsize=7.5, frameon=True, framealpha=0.85, edgecolor="none")
-    labels = [label for label in numbers if "picks" in numbers[label]]
-    shares = [100 * (numbers[label]["street_where_it_was_lucky"] or 0.0) for label in labels]
-    colours = [GREEN if any(word in label for word in ("bound", "minimum", "SCORE")) else GREY for label in labels]
-    right.barh(labels, shares, color=colours, height=0.65)
-    for place, share in enumerate(shares):
-        right.annotate(f"{share:.0f}", (share, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
-    right.invert_yaxis()
-    right.set_xlim(0, 108)
-    right.grid(visible=False, axis="y")
-    count = numbers["data_sets"]["lucky"]
-    name_axes(right, f"% of the {count} lucky data sets", "", "Who takes the side street")
-    return figure
 
 
 def cost(request: Request) -> str:

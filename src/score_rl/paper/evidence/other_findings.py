@@ -1,0 +1,101 @@
+"""What the experiments say that are no sweeps: a task of our own, a map of uncertainty, and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from score_rl.paper.evidence.sweep_questions import NEITHER, NO, WORDS, YES, word_of
+from score_rl.paper.experiments.runtime import PRINTED
+from score_rl.report.results import algorithm_title
+
+PENALTY_OFF = "SCORE without pessimism"
+WITHIN = 5_000  # parameters: what two digits after a million's point leave open
+COIN = 0.5  # AUROC of a u that knows nothing
+Result = Mapping[str, Any]  # of result.json
+
+
+def uncertainty_map(result: Result) -> str:
+    """How well u tells the expert's pairs from the data's."""
+    tasks = result["numbers"]
+    area = {task: found["auroc"]["mean"] for task, found in tasks.items()}
+    times = {task: found["mean_u_expert"] / found["mean_u_data"] for task, found in tasks.items()}
+    seeds = {len(found["auroc_of_each_seed"]) for found in tasks.values()}
+    holds = min(area.values()) > COIN and max(area, key=lambda task: area[task]) == "halfcheetah"
+    listed = "; ".join(f"{task} {area[task]:.2f}, u {times[task]:.1f} times as high" for task in tasks)
+    few = max(seeds) < 5
+    return (
+        f"**{'holds' if holds else 'does not hold'}**{', as far as so little training tells' if few else ''}. "
+        f"{result['what_it_shows'].partition(', where')[0]}.\n"
+        f"  - the expert's pairs have the higher u on every task, and most clearly on halfcheetah? AUROC {listed}. "
+        f"{COIN} is a coin."
+        + ("\n  - Five seeds and 300,000 updates are planned. They need a GPU and have not been run." if few else "")
+    )
+
+
+def runtime(result: Result) -> str:
+    """Parameters and seconds an epoch beside the paper's."""
+    methods = result["numbers"]["methods"]
+    right = all(abs(found["parameters"] - PRINTED[name][0]) < WITHIN for name, found in methods.items())
+    listed = "; ".join(
+        f"{algorithm_title(name)} {found['parameters'] / 1e6:.2f} million, {found['seconds_per_epoch']:.3g} s in "
+        f"{found['precision']} (paper {PRINTED[name][1]} to {PRINTED[name][2]} s)"
+        for name, found in methods.items()
+    )
+    score = methods["score"]["seconds_per_epoch"]
+    fastest = all(found["seconds_per_epoch"] >= score for found in methods.values())
+    return (
+        f"the numbers of parameters **{'are' if right else 'are not'}** the paper's, and SCORE "
+        f"**{'is' if fastest else 'is not'}** the fastest.\n"
+        f"  - Parameters, and the time of an epoch of 1,000 updates with its evaluation: {listed}.\n"
+        f"  - The paper's times are of a GPU, ours of a {result['numbers']['device'].upper()}. How much faster SCORE "
+        "is there says little about a GPU: PBRL's many rows fill two cores and not a GPU. "
+        "[performance.md](performance.md) has more."
+    )
+
+
+def false_correlation(result: Result) -> str:
+    """Luck, extrapolation, and what cures them, on drawn data of one decision."""
+    numbers = result["numbers"]
+    sets = numbers["data_sets"]
+
+    def street(label: str) -> str:
+        luck, none = numbers[label]["lucky"], numbers[label]["unlucky"]
+        return f"{luck['street']} of {luck['sets']} lucky sets and {none['street']} of {none['sets']} others"
+
+    def taken(label: str, luck: str) -> int:
+        return int(numbers[label][luck]["street"])
+
+    def cured(label: str) -> float:
+        lucky = taken(label, "lucky")
+        return YES if lucky == 0 else NO if lucky == sets["lucky"] else NEITHER
+
+    estimate, bound = "sample mean", "lower bound (Hoeffding)"
+    recorded, every = "critics' mean, recorded actions", "critics' mean, all actions"
+    least, redrawn = "critics' least, recorded actions", "bootstrapped critics' least, recorded actions"
+    picture = float(taken(estimate, "lucky") == sets["lucky"] and taken(bound, "lucky") == 0)
+    luck_alone = float(taken(recorded, "unlucky") == 0 and taken(every, "unlucky") == 0)
+    plain, without = (sum(taken(label, luck) for luck in ("lucky", "unlucky")) for label in ("SCORE", PENALTY_OFF))
+    needed = float(without > plain)
+    answers = [picture, luck_alone, cured(least), cured(redrawn), needed]
+    word = [WORDS[answer] for answer in answers]
+    return (
+        f"**{word_of(answers)}**. {sets['all']} data sets of one decision were drawn. In {sets['lucky']} of them the "
+        "four drives through the side street were lucky: their mean is higher than the avenue's.\n"
+        f"  - The estimate takes a lucky street, and its lower bound does not? *{word[0]}*: the mean of a road's rows "
+        f"takes it in {street(estimate)}, Hoeffding's lower bound in {street(bound)}.\n"
+        f"  - Critics take the street by this luck alone? *{word[1]}*: among recorded actions their mean takes it in "
+        f"{street(recorded)}, among all actions in {street(every)}. Of the latter picks "
+        f"{numbers[every]['never_tried']} are actions that nobody had tried. So there are three causes: luck of the "
+        "road, luck of single drives, and extrapolation.\n"
+        f"  - Disagreement cures the luck? With five critics on the same rows *{word[2]}*: the least of them takes the "
+        f"street in {street(least)}. With rows drawn anew for each *{word[3]}*: {street(redrawn)}.\n"
+        f"  - As a method, SCORE needs the penalty here? *{word[4]}*: SCORE takes the street in {street('SCORE')}, "
+        f"without the penalty in {street(PENALTY_OFF)}, without cloning in {street('SCORE without BC')}."
+    )
+
+
+OTHERS: dict[str, Callable[[Result], str]] = {
+    "uncertainty-map": uncertainty_map,
+    "runtime": runtime,
+}

@@ -1,0 +1,219 @@
+"""What is said of the stored experiments: numbers recomputed from the stored curves, and rules that can fail."""
+
+import csv
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from score_rl.paper.evidence.findings import FINDINGS, findings
+from score_rl.paper.evidence.other_findings import runtime, uncertainty_map
+from score_rl.paper.evidence.records import Evidence
+from score_rl.paper.evidence.sweep_claims import Line
+from score_rl.paper.evidence.sweep_questions import (
+    IN_PART,
+    MEDIUM,
+    NEITHER,
+    NO,
+    REPLAY,
+    UNDECIDED,
+    YES,
+    all_alike,
+    critics,
+    early_end,
+    higher,
+    higher_value,
+    same_values,
+    too_much,
+    word_of,
+)
+from score_rl.paper.evidence.verdicts import FAILS, HOLDS
+from score_rl.paper.experiments.curves import EVALUATIONS, EXPERIMENTS
+from score_rl.report.statistics import Estimate
+
+STORED = Path(__file__).parents[3] / "benchmarks" / "results" / "experiments"
+SCORE = "evaluation/score"
+
+
+def evaluations(folder: Path, variant: Mapping[str, Any], dataset: str, touched: set[str]) -> list[np.ndarray]:
+    """The evaluations of each run of a variant, read as plainly as can be."""
+    runs = json.loads((folder / "runs" / "summary.json").read_text())["runs"]
+    mine = [
+        str(number)
+        for number, run in enumerate(runs)
+        if run["dataset"] == dataset and {k: run["config"][k] for k in touched if k in run["config"]} == dict(variant)
+    ]
+    with (folder / "runs" / "curves.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["name"] == SCORE]
+    return [np.array([float(row["value"]) for row in rows if row["run"] == number]) for number in mine]
+
+
+CELLS = [
+    ("sweep-critics", "M = 3", REPLAY, {"critics": 3}, {"critics"}),
+    ("sweep-critics", "M = 5", MEDIUM, {"critics": 5}, {"critics"}),
+    ("sweep-beta", "β = 0.5", REPLAY, {"beta": 0.5}, {"beta"}),
+    ("sweep-alpha", "α = 1", MEDIUM, {"alpha": 1.0}, {"alpha"}),
+    ("ablation-constraint", "Fix", MEDIUM, {"constraint": "fix"}, {"constraint"}),
+    ("ablation-bc", "without BC", REPLAY, {"bc_weight": 0.0}, {"bc_weight"}),
+]
+
+
+@pytest.mark.parametrize(("name", "label", "dataset", "settings", "touched"), CELLS)
+def test_stored_numbers_are_those_of_the_stored_curves(
+    name: str, label: str, dataset: str, settings: dict[str, Any], touched: set[str]
+) -> None:
+    folder = STORED / name
+    groups = json.loads((folder / "result.json").read_text())["numbers"]["groups"]
+    (group,) = [each for each in groups if (each["dataset"], each["variant"]) == (dataset, label)]
+    runs = evaluations(folder, settings, dataset, touched)
+    assert len(runs) == group["seeds"] == 5
+    parts = {"last": [r[-1] for r in runs], "late": [r[6:].mean() for r in runs], "early": [r[:6].mean() for r in runs]}
+    for part, values in parts.items():
+        low, high = stats.t.interval(0.95, 4, np.mean(values), stats.sem(values))
+        assert group[part][SCORE]["mean"] == pytest.approx(np.mean(values), abs=1e-3), part
+        assert group[part][SCORE]["interval_95"] == pytest.approx([low, high], abs=1e-3), part
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+def test_every_ablation_and_sweep_has_its_finding_and_numbers_for_it(experiment: Any) -> None:
+    assert EVALUATIONS == 6
+    assert experiment.name in {finding.experiment for finding in FINDINGS}
+    groups = json.loads((STORED / experiment.name / "result.json").read_text())["numbers"]["groups"]
+    assert all(group["late"][SCORE] and group["early"][SCORE] and group["seeds"] == 5 for group in groups)
+
+
+def estimate(value: float, half: float = 1.0) -> Estimate:
+    return Estimate(value, value - half, value + half)
+
+
+def line(late: float, half: float = 1.0, **other: Any) -> Line:
+    """A variant whose last policies say nothing true."""
+    usual = {"early": estimate(0.0), "last": estimate(-99.0), "target": None, "uncertainty": None, "peak": None}
+    return Line(late=estimate(late, half), **(usual | other))
+
+
+def answer(ask: Any, **lines: Line) -> float:
+    found = ask(MEDIUM, lines)
+    assert found is not None
+    return float(found.answer)
+
+
+def test_higher_means_that_the_intervals_do_not_touch() -> None:
+    assert answer(higher("a", "b"), a=line(10), b=line(7)) == YES
+    assert answer(higher("a", "b"), a=line(7), b=line(10)) == NO
+    assert answer(higher("a", "b"), a=line(10), b=line(8.5)) == NEITHER
+    counted = higher("a", "b", counted=(REPLAY,))(MEDIUM, {"a": line(10), "b": line(7)})
+    assert counted is not None
+    assert not counted.counts
+    high, low = estimate(0.5, 0.01), estimate(0.4, 0.01)
+    ask = higher_value("uncertainty", "a", "b")
+    assert answer(ask, a=line(1, uncertainty=high), b=line(9, uncertainty=low)) == YES
+    assert ask(MEDIUM, {"a": line(1), "b": line(9)}) is None
+
+
+def test_alike_means_each_with_each() -> None:
+    assert answer(all_alike("a", "b", "c"), a=line(10), b=line(11), c=line(12)) == YES
+    assert answer(all_alike("a", "b", "c"), a=line(10), b=line(11.5), c=line(13)) == NO, "a and c do not overlap"
+
+
+def test_values_within_a_tenth_are_the_same() -> None:
+    def at(q: float, u: float) -> Line:
+        return line(1, target=estimate(q), uncertainty=estimate(u))
+
+    assert answer(same_values("a", "b"), a=at(36, 0.125), b=at(37, 0.132)) == YES
+    assert answer(same_values("a", "b"), a=at(36, 0.125), b=at(37, 0.152)) == NO
+    assert answer(same_values("a", "b"), a=at(36, 0.125), b=at(31, 0.125)) == NO
+
+
+def test_what_still_rises_has_not_converged_early() -> None:
+    assert answer(early_end("a"), a=line(45, early=estimate(35))) == NO
+    assert answer(early_end("a"), a=line(35, early=estimate(40))) == YES
+    assert answer(early_end("a"), a=line(41, early=estimate(40))) == YES
+
+
+def test_too_much_pessimism_needs_both_signs() -> None:
+    usual = {"β = 0.2": line(70, target=estimate(36))}
+    assert answer(too_much, **usual, **{"β = 2.0": line(10, target=estimate(-5e4))}) == YES
+    assert answer(too_much, **usual, **{"β = 2.0": line(10, target=estimate(3))}) == NO
+    assert answer(too_much, **usual, **{"β = 2.0": line(69, target=estimate(-5e4))}) == NO
+
+
+def test_critics_are_judged_by_spread_and_by_what_more_of_them_add() -> None:
+    def lines(*late: tuple[float, float]) -> dict[str, Line]:
+        return {f"M = {m}": line(*each) for m, each in zip((3, 5, 7, 9), late, strict=True)}
+
+    shaky = lines((60, 9), (70, 2), (71, 2), (72, 2))
+    assert answer(critics(unsteady=True), **shaky) == YES
+    assert answer(critics(unsteady=False), **shaky) == YES
+    assert answer(critics(unsteady=True), **lines((75, 9), (70, 2), (71, 2), (72, 2))) == NO, "not lower"
+    assert answer(critics(unsteady=True), **lines((60, 9), (70, 10), (71, 2), (72, 2))) == NO, "not the widest"
+    assert answer(critics(unsteady=False), **lines((60, 9), (70, 2), (71, 2), (80, 2))) == NO
+
+
+@pytest.mark.parametrize(
+    ("answers", "word"),
+    [
+        ([YES, YES], HOLDS),
+        ([NO, NO], FAILS),
+        ([NEITHER, NEITHER], UNDECIDED),
+        ([YES, NEITHER], IN_PART),
+        ([NO, NEITHER], IN_PART),
+        ([YES, NO], IN_PART),
+    ],
+)
+def test_one_word_for_a_finding(answers: list[float], word: str) -> None:
+    assert word_of(answers) == word
+
+
+def stored(**results: Any) -> Evidence:
+    return Evidence({}, experiments={name: (Path(name) / "result.json", found) for name, found in results.items()})
+
+
+def test_the_text_holds_every_answer_and_skips_what_is_not_stored() -> None:
+    def group(variant: str, late: float, u: float) -> dict[str, Any]:
+        def number(value: float) -> dict[str, Any]:
+            return {"mean": value, "interval_95": [value - 0.01, value + 0.01]}
+
+        return {
+            "dataset": MEDIUM, "variant": variant, "seeds": 5, "asked": 5, "late": {SCORE: number(late)},
+            "early": {SCORE: number(1.0)}, "last": {SCORE: number(90 - late), "train/uncertainty": number(u)},
+            "largest": {"train/uncertainty": 3 * u},
+        }  # fmt: skip
+
+    result = {"scale": "day", "numbers": {"groups": [group("SCORE", 70, 0.1), group("without BC", 40, 0.4)]}}
+    text = findings(stored(**{"ablation-bc": result}), Path())
+    assert text.startswith("- **ablation-bc** ([stored](ablation-bc)): **holds**.")
+    assert "The score is higher with cloning? hopper-medium *yes*, 70.0 [70.0, 70.0] against 40.0" in text
+    assert "(last policies 20.0 and 50.0)" in text
+    assert "1.20 and 0.30 on hopper-medium" in text
+    assert text.count("\n- ") == 0
+    assert findings(Evidence({}), Path()) == "Nothing is stored yet."
+
+
+def test_the_map_holds_if_all_are_told_apart_and_halfcheetah_best() -> None:
+    def map_of(**area: float) -> dict[str, Any]:
+        tasks = {
+            task: {"auroc": {"mean": value}, "auroc_of_each_seed": [value], "mean_u_data": 0.5, "mean_u_expert": 1.0}
+            for task, value in area.items()
+        }
+        return {"numbers": tasks, "what_it_shows": "1,000 updates and 1 seed, where the paper has more."}
+
+    assert uncertainty_map(map_of(halfcheetah=0.9, hopper=0.6)).startswith("**holds**, as far as")
+    assert "u 2.0 times as high" in uncertainty_map(map_of(halfcheetah=0.9, hopper=0.6))
+    assert uncertainty_map(map_of(halfcheetah=0.6, hopper=0.9)).startswith("**does not hold**")
+    assert uncertainty_map(map_of(halfcheetah=0.9, hopper=0.4)).startswith("**does not hold**")
+
+
+def test_the_clock_is_read_as_it_is() -> None:
+    def timed(score: float, parameters: int) -> str:
+        one = {"parameters": parameters, "seconds_per_epoch": score, "precision": "float32"}
+        other = {"parameters": 5_658_676, "seconds_per_epoch": 10.0, "precision": "float32"}
+        return runtime({"numbers": {"device": "cpu", "methods": {"score": one, "pbrl-prior": other}}})
+
+    assert "**are** the paper's, and SCORE **is** the fastest" in timed(3.0, 865_814)
+    assert "**are not** the paper's, and SCORE **is not** the fastest" in timed(30.0, 965_814)
+    assert "SCORE 0.87 million, 3 s in float32 (paper 16 to 18 s)" in timed(3.0, 865_814)
