@@ -25,7 +25,8 @@ def judged(verdict: str, gain: float) -> PolicyJudgement:
 
 def chosen(found: Mapping[str, tuple[Variant, Seeds]]) -> Choice:
     """The choice where each of these variants has these verdicts and gains, one a seed."""
-    records, runs = [], {}
+    records: list[RunRecord] = []
+    runs: dict[str, PolicyJudgement] = {}
     for name, (variant, seeds) in found.items():
         for seed, (verdict, gain) in enumerate(seeds):
             identity = f"{name}_seed={seed}"
@@ -75,3 +76,16 @@ def test_it_says_from_whom_the_data_do_not_tell_the_choice() -> None:
     assert "do not tell it from 1 others (score alpha=0.3)" in near.sure
     far = chosen({"bold": (BOLD, [(BETTER, 0.90)]), "careful": (CAREFUL, [(BETTER, 0.35)])})
     assert "No other variant comes within its interval" in far.sure
+
+
+def test_a_run_belongs_to_the_variant_that_says_most_of_it() -> None:
+    plain, normalised = Variant("score", {"alpha": 1.0}), Variant("score", {"alpha": 1.0, "critic_norm": True})
+    records = [
+        RunRecord("plain", "score", "logs", "x", None, 2, 1, 0, {"alpha": 1.0, "critic_norm": False}, 0, 0),
+        RunRecord("normalised", "score", "logs", "x", None, 2, 1, 0, {"alpha": 1.0, "critic_norm": True}, 1, 0),
+    ]
+    table = ranked([plain, normalised], records, {one.id: judged(SAME, 0.1) for one in records}, 10)
+    assert {one.variant.label: one.runs for one in table} == {
+        plain.label: ("plain",),
+        normalised.label: ("normalised",),
+    }

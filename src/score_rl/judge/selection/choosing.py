@@ -21,10 +21,15 @@ Judged = Mapping[str, PolicyJudgement]
 
 def ranked(variants: Sequence[Variant], records: Sequence[RunRecord], judged: Judged, steps: int) -> list[Ranked]:
     """Every variant with all its seeds, the best first."""
+    runs_of: dict[str, list[str]] = {}
+    for record in records:
+        fitting = [variant for variant in variants if is_of(record, variant)]
+        if fitting and record.id in judged:
+            closest = max(fitting, key=lambda variant: len(variant.settings))  # one may say more than another
+            runs_of.setdefault(closest.label, []).append(record.id)
     table = []
     for variant in variants:
-        mine = [record.id for record in records if is_of(record, variant) and record.id in judged]
-        if mine:
+        if mine := runs_of.get(variant.label):
             table.append(_ranked(variant, sorted(mine, key=lambda run: -rank_of(judged[run])), judged, steps))
     return in_order(table)
 

@@ -1,0 +1,131 @@
+"""What the measurement of choices says: shares of what can be gained, by rule and by set."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from score_rl.store.judgements import DOUBTFUL
+
+DEFAULT = "score alpha=2.5 beta=0.2 bc_decay=0.98"
+NAMED = "score alpha=0.3 beta=0.2 bc_decay=1"
+CLONING = "bc"
+RUINOUS = -1.0
+NOTHING_TO_CHOOSE = 0.05  # of the behaviour's absolute return
+
+Stored = dict[str, Any]
+Rule = Callable[[Stored], float]
+
+
+def shares(stored: Stored) -> dict[str, list[float]]:
+    """By variant, the share of each seed: 0 is the behaviour, 1 the best policy."""
+    behaviour, best = stored["behaviour"], max(row["return"] for row in stored["policies"])
+    found: dict[str, list[float]] = {}
+    for row in stored["policies"]:
+        found.setdefault(row["variant"], []).append((row["return"] - behaviour) / max(best - behaviour, 1e-9))
+    return found
+
+
+def has_a_choice(stored: Stored) -> bool:
+    """Whether the best policy gains something that counts."""
+    best = max(row["return"] for row in stored["policies"])
+    return bool(best - stored["behaviour"] >= NOTHING_TO_CHOOSE * abs(stored["behaviour"]))
+
+
+def safest(stored: Sequence[Stored], finding: Sequence[str]) -> str:
+    """The setting of SCORE in the grid whose least share over the sets for finding is highest."""
+    mine = [shares(each) for each in stored if each["set"] in finding]
+    names = [name for name in (mine[0] if mine else {}) if name.startswith("score") and "critic_norm" not in name]
+    return max(names, key=lambda name: min(min(each[name]) for each in mine), default=NAMED)
+
+
+def of_run(stored: Stored, run: str | None) -> float:
+    """The share of one policy; 0, the behaviour's, where none is recommended."""
+    if run is None:
+        return 0.0
+    row = next(row for row in stored["policies"] if row["run"] == run)
+    best = max(each["return"] for each in stored["policies"])
+    return float((row["return"] - stored["behaviour"]) / max(best - stored["behaviour"], 1e-9))
+
+
+def first_by(key: Callable[[Any], float]) -> Rule:
+    return lambda stored: of_run(stored, min(stored["policies"], key=key)["run"])
+
+
+def always(name: str) -> Rule:
+    return lambda stored: float(np.mean(shares(stored)[name]))
+
+
+def rules(safe: str) -> dict[str, Rule]:
+    """Ways to choose, each with the share that it gets."""
+    return {
+        "score select": lambda stored: of_run(stored, stored["choice"]["run"]),
+        "always SCORE's default": always(DEFAULT),
+        f"always {NAMED}": always(NAMED),
+        f"always {safe}": always(safe),
+        "always behaviour cloning": always(CLONING),
+        "the highest estimate, no verdicts": first_by(
+            lambda row: -(row["value"] if row["value"] is not None else -1e9)
+        ),
+        "the highest estimate that is trusted": first_by(
+            lambda row: (row["verdict"] == DOUBTFUL, -(row["value"] if row["value"] is not None else -1e9))
+        ),
+        "the least distance from the data": first_by(lambda row: row["moved"] if row["moved"] is not None else 1e9),
+        "the oracle": lambda stored: 1.0,
+    }
+
+
+def summary(stored: Sequence[Stored], finding: Sequence[str]) -> str:
+    """Tables in Markdown: rules, settings that are never ruinous, verdicts against the truth, normalised critics."""
+    if not stored:
+        return "nothing is stored"
+    order = sorted(stored, key=lambda each: (each["set"] not in finding, each["set"]))
+    safe = safest(order, finding)
+    aside = [each for each in order if each["set"] not in finding and has_a_choice(each)]
+    lines = ["| rule | " + " | ".join(each["set"] for each in order) + " | mean regret, held aside |"]
+    lines.append("|---" * (len(order) + 2) + "|")
+    for name, rule in rules(safe).items():
+        regret = np.mean([1 - rule(each) for each in aside]) if aside else float("nan")
+        lines.append(f"| {name} | " + " | ".join(f"{rule(each):.2f}" for each in order) + f" | {regret:.2f} |")
+    lines += ["", _settings(order), "", _verdicts(order), "", _normalised(order)]
+    return "\n".join(lines)
+
+
+def _settings(stored: Sequence[Stored]) -> str:
+    """How many settings of SCORE are ruinous, and which never are."""
+    tables = [shares(each) for each in stored]
+    names = [name for name in tables[0] if name.startswith("score") and "critic_norm" not in name]
+    least = {name: min(min(table[name]) for table in tables) for name in names}
+    never = sorted((name for name in names if least[name] > RUINOUS), key=lambda name: -least[name])
+    lines = [f"Never ruinous on these {len(tables)} sets: {len(never)} of {len(names)} settings of SCORE."]
+    lines += ["", "| setting | " + " | ".join(each["set"] for each in stored) + " | least |"]
+    lines.append("|---" * (len(tables) + 2) + "|")
+    for name in dict.fromkeys([*never[:8], NAMED, DEFAULT]):
+        worst = " | ".join(f"{min(table[name]):.2f}" for table in tables)
+        lines.append(f"| {name} | {worst} | {least[name]:.2f} |")
+    return "\n".join(lines)
+
+
+def _verdicts(stored: Sequence[Stored]) -> str:
+    """How often each verdict stands at a policy that is truly above the behaviour, and at a ruinous one."""
+    counts: dict[str, list[float]] = {}
+    for each in stored:
+        for row in each["policies"]:
+            counts.setdefault(row["verdict"], []).append(of_run(each, row["run"]))
+    lines = ["| verdict | policies | truly above the behaviour | ruinous |", "|---|---|---|---|"]
+    for verdict, found in sorted(counts.items()):
+        above, ruined = (sum(test(share) for share in found) for test in (lambda s: s > 0, lambda s: s < RUINOUS))
+        lines.append(f"| {verdict} | {len(found)} | {above} | {ruined} |")
+    return "\n".join(lines)
+
+
+def _normalised(stored: Sequence[Stored]) -> str:
+    """Normalised critics against plain ones, at the same settings."""
+    lines = ["| setting | " + " | ".join(f"{each['set']}: plain, normalised" for each in stored) + " |"]
+    lines.append("|---" * (len(stored) + 1) + "|")
+    tables = [shares(each) for each in stored]
+    for name in (name for name in tables[0] if name.endswith("critic_norm=1")):
+        plain = name.removesuffix(" critic_norm=1")
+        cells = " | ".join(f"{np.mean(table[plain]):.2f}, {np.mean(table[name]):.2f}" for table in tables)
+        lines.append(f"| {plain} | {cells} |")
+    return "\n".join(lines)
