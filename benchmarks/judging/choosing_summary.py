@@ -17,19 +17,30 @@ Stored = dict[str, Any]
 Rule = Callable[[Stored], float]
 
 
+def share(stored: Stored, value: float) -> float:
+    """Of a return: 0 is the behaviour, 1 the best policy."""
+    return (value - stored["behaviour"]) / max(_gain(stored), _counts(stored))
+
+
 def shares(stored: Stored) -> dict[str, list[float]]:
-    """By variant, the share of each seed: 0 is the behaviour, 1 the best policy."""
-    behaviour, best = stored["behaviour"], max(row["return"] for row in stored["policies"])
+    """By variant, the share of each seed."""
     found: dict[str, list[float]] = {}
     for row in stored["policies"]:
-        found.setdefault(row["variant"], []).append((row["return"] - behaviour) / max(best - behaviour, 1e-9))
+        found.setdefault(row["variant"], []).append(share(stored, row["return"]))
     return found
 
 
 def has_a_choice(stored: Stored) -> bool:
     """Whether the best policy gains something that counts."""
-    best = max(row["return"] for row in stored["policies"])
-    return bool(best - stored["behaviour"] >= NOTHING_TO_CHOOSE * abs(stored["behaviour"]))
+    return _gain(stored) >= _counts(stored)
+
+
+def _gain(stored: Stored) -> float:
+    return float(max(row["return"] for row in stored["policies"]) - stored["behaviour"])
+
+
+def _counts(stored: Stored) -> float:
+    return max(NOTHING_TO_CHOOSE * abs(float(stored["behaviour"])), 1e-9)
 
 
 def safest(stored: Sequence[Stored], finding: Sequence[str]) -> str:
@@ -43,9 +54,7 @@ def of_run(stored: Stored, run: str | None) -> float:
     """The share of one policy; 0, the behaviour's, where none is recommended."""
     if run is None:
         return 0.0
-    row = next(row for row in stored["policies"] if row["run"] == run)
-    best = max(each["return"] for each in stored["policies"])
-    return float((row["return"] - stored["behaviour"]) / max(best - stored["behaviour"], 1e-9))
+    return share(stored, next(row["return"] for row in stored["policies"] if row["run"] == run))
 
 
 def first_by(key: Callable[[Any], float]) -> Rule:
@@ -114,7 +123,7 @@ def _verdicts(stored: Sequence[Stored]) -> str:
             counts.setdefault(row["verdict"], []).append(of_run(each, row["run"]))
     lines = ["| verdict | policies | truly above the behaviour | ruinous |", "|---|---|---|---|"]
     for verdict, found in sorted(counts.items()):
-        above, ruined = (sum(test(share) for share in found) for test in (lambda s: s > 0, lambda s: s < RUINOUS))
+        above, ruined = (sum(test(one) for one in found) for test in (lambda s: s > 0, lambda s: s < RUINOUS))
         lines.append(f"| {verdict} | {len(found)} | {above} | {ruined} |")
     return "\n".join(lines)
 

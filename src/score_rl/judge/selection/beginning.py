@@ -17,7 +17,7 @@ from score_rl.judge.selection.grid import variants_of
 from score_rl.judge.selection.speeds import evaluator_speed, fitting_plan
 from score_rl.live_line import as_duration
 from score_rl.run.given_data import KEPT, given_data, keep_data
-from score_rl.run.messages import Announcer
+from score_rl.run.messages import Announcer, count
 from score_rl.store.folder import Folder
 from score_rl.store.provenance import provenance
 from score_rl.store.selections import FILE, Plan, SelectionRecord, SelectionRequest, write_selection
@@ -103,9 +103,9 @@ def told(plan: Plan, seeds: int, budget: float) -> str:
     by_method = {one.algorithm: 0 for one in plan.variants}
     for one in plan.variants:
         by_method[one.algorithm] += 1
-    listed = ", ".join(f"{name} {count}" for name, count in by_method.items())
+    listed = ", ".join(f"{name} {number}" for name, number in by_method.items())
     widths = "x".join(map(str, plan.size.hidden))
-    lines = [f"Plan: {len(plan.variants)} variants ({listed}), {seeds} seeds each, networks of {widths}."]
+    lines = [f"Plan: {len(plan.variants)} variants ({listed}), {count(seeds, 'seed')} each, networks of {widths}."]
     before = None
     for number, stage in enumerate(plan.stages, 1):
         who = "all variants" if before is None else f"the best {stage.variants}"

@@ -49,9 +49,10 @@ def grid_of(method: str) -> list[dict[str, Any]]:
     return [{}]
 
 
-def variants_of(methods: Sequence[str]) -> list[Variant]:
+def variants_of(methods: str | Sequence[str]) -> list[Variant]:
     """All variants of these methods, taken in turns: first those that are taken where the budget is small."""
-    names = list(dict.fromkeys(algorithm_name(method) for method in methods))
+    listed = [methods] if isinstance(methods, str) else methods
+    names = list(dict.fromkeys(map(algorithm_name, listed)))
     if not names:
         raise InputError("`methods` is empty; give at least one.")
     left = {name: [Variant(name, settings) for settings in grid_of(name)] for name in names}

@@ -75,7 +75,7 @@ def fitting_plan(
             break
     others = [variant for variant in variants if variant.algorithm != variants[0].algorithm]
     found = speeds_of(others, seeds, size, dataset, evaluators)
-    speeds = Speeds(tried.updates | found.updates, tried.compiling | found.compiling, evaluators, start)
+    speeds = Speeds({**tried.updates, **found.updates}, {**tried.compiling, **found.compiling}, evaluators, start)
     return make_plan(variants, seeds, size, speeds, seconds - (time.monotonic() - began), judged_by)
 
 
