@@ -57,7 +57,7 @@ def of_run(stored: Stored, run: str | None) -> float:
     return share(stored, next(row["return"] for row in stored["policies"] if row["run"] == run))
 
 
-def first_by(key: Callable[[Any], float]) -> Rule:
+def first_by(key: Callable[[Any], tuple[bool, float]]) -> Rule:
     return lambda stored: of_run(stored, min(stored["policies"], key=key)["run"])
 
 
@@ -73,15 +73,17 @@ def rules(safe: str) -> dict[str, Rule]:
         f"always {NAMED}": always(NAMED),
         f"always {safe}": always(safe),
         "always behaviour cloning": always(CLONING),
-        "the highest estimate, no verdicts": first_by(
-            lambda row: -(row["value"] if row["value"] is not None else -1e9)
-        ),
+        "the highest estimate, no verdicts": first_by(lambda row: (False, -_known(row["value"], -1e9))),
         "the highest estimate that is trusted": first_by(
-            lambda row: (row["verdict"] == DOUBTFUL, -(row["value"] if row["value"] is not None else -1e9))
+            lambda row: (row["verdict"] == DOUBTFUL, -_known(row["value"], -1e9))
         ),
-        "the least distance from the data": first_by(lambda row: row["moved"] if row["moved"] is not None else 1e9),
+        "the least distance from the data": first_by(lambda row: (False, _known(row["moved"], 1e9))),
         "the oracle": lambda stored: 1.0,
     }
+
+
+def _known(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None else value
 
 
 def summary(stored: Sequence[Stored], finding: Sequence[str]) -> str:
