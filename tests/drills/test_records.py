@@ -1,5 +1,6 @@
 """Damaged folders and messages: one sentence each, no traceback, and nothing damaged passes for sound."""
 
+import dataclasses
 import io
 import random
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from score_rl.cli.select import choice_table
 from score_rl.errors import InputError
 from score_rl.report.page_runs import reason
 from score_rl.report.results import read_experiment
@@ -18,6 +20,7 @@ from score_rl.store.checkpoints import DamagedError, checkpoints, load_checkpoin
 from score_rl.store.folder import Folder
 from score_rl.store.judgements import (
     BETTER,
+    SAME,
     VERDICTS,
     DataJudgement,
     Distance,
@@ -29,6 +32,20 @@ from score_rl.store.judgements import (
     write_judgement,
 )
 from score_rl.store.metrics import read_metrics
+from score_rl.store.selections import (
+    Choice,
+    Plan,
+    Ranked,
+    SelectionRecord,
+    SelectionRequest,
+    Size,
+    Speeds,
+    StageDone,
+    StagePlan,
+    Variant,
+    read_selection,
+    write_selection,
+)
 from tests.drills.records import hostile_bytes, hostile_header, hostile_json
 from tests.report.folders import write_experiment
 
@@ -107,6 +124,36 @@ def test_damaged_judgements(folder: Path) -> None:
 def test_five_hundred_damaged_judgements(folder: Path) -> None:
     write_judgement(folder, judged(folder))
     assert drill(folder, "judgement.json", hostile_json, SLOW, read_and_show_judgement) > 100
+
+
+def selected() -> SelectionRecord:
+    """A finished selection with something in every field."""
+    variants = (Variant("score", {"alpha": 0.3}), Variant("bc"))
+    speeds = Speeds({"score": 100.0, "bc": 900.0}, {"score": 9.0, "bc": 2.0}, 3_000.0)
+    stages = (StagePlan(100, 2, 50), StagePlan(400, 2, 100))
+    table = (Ranked(variants[0], BETTER, 0.2, ("r_seed=0",), ("it is",), 400), Ranked(variants[1], SAME, -0.1, ("b",)))
+    return SelectionRecord(
+        SelectionRequest("logs.hdf5", False, ("score", "bc"), (0,), 0.1, 600.0, 1_000, (-1.0, 1.0)),
+        Plan(variants, Size((64, 64), 128), stages, 500.0, speeds),
+        {"code": "a test"},
+        400.0,
+        (StageDone("stage-1", 100.0, 50.0, (variants[0].label, "bc")),),
+        Choice("stage-2", "r_seed=0", True, "it is better", "very", table),
+    )
+
+
+def read_and_show_selection(folder: Path) -> None:
+    found = read_selection(folder)
+    if found.choice is not None:
+        assert choice_table(found.choice).row_count == len(found.choice.table)
+    assert all(variant.label.isprintable() for variant in found.plan.variants)
+
+
+def test_damaged_selections(folder: Path) -> None:
+    write_selection(folder, selected())
+    read = read_selection(folder)
+    assert read == dataclasses.replace(selected(), created=read.created)
+    assert drill(folder, "selection.json", hostile_json, FAST, read_and_show_selection) > 10
 
 
 @pytest.mark.parametrize(("name", "change"), CASES)

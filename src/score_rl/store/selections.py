@@ -7,14 +7,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from score_rl.disk import write_file
-from score_rl.errors import InputError
+from score_rl.disk import read_own, write_file
+from score_rl.errors import InputError, printable
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import Fields
 from score_rl.store.judgements import VERDICTS
 
 FILE = "selection.json"
 FORMAT = 1
+AGAIN = "restore the file from a copy, or select again"
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else printable(str(value))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Variant:
     @property
     def label(self) -> str:
         """Such as score alpha=0.3 beta=0.2."""
-        return " ".join([self.algorithm, *(f"{name}={value:g}" for name, value in self.settings.items())])
+        return " ".join([self.algorithm, *(f"{name}={_short(value)}" for name, value in self.settings.items())])
 
     @classmethod
     def from_json(cls, stored: Fields) -> "Variant":
@@ -70,9 +75,10 @@ class Speeds:
 
     @classmethod
     def from_json(cls, stored: Fields) -> "Speeds":
+        rates, seconds = stored.inner("updates"), stored.inner("compiling")
         return cls(
-            stored.get("updates", dict),
-            stored.get("compiling", dict),
+            {name: rates.get(name, float) for name in rates.values},
+            {name: seconds.get(name, float) for name in seconds.values},
             stored.get("evaluators", float),
             stored.get("start", float),
         )
@@ -95,10 +101,13 @@ class Plan:
 
     @classmethod
     def from_json(cls, stored: Fields) -> "Plan":
+        stages = tuple(StagePlan.from_json(each) for each in stored.inner_list("stages"))
+        if not stages:
+            raise InputError(f"{stored.file} cannot be read: its plan has no stages; {AGAIN}.")
         return cls(
             variants=tuple(Variant.from_json(each) for each in stored.inner_list("variants")),
             size=Size.from_json(stored.inner("size")),
-            stages=tuple(StagePlan.from_json(each) for each in stored.inner_list("stages")),
+            stages=stages,
             seconds=stored.optional("seconds", float),
             speeds=None if stored.values.get("speeds") is None else Speeds.from_json(stored.inner("speeds")),
         )
@@ -159,13 +168,18 @@ class Choice:
 
     @classmethod
     def from_json(cls, stored: Fields) -> "Choice":
+        folder, run = stored.optional("folder", str), stored.optional("run", str)
+        table = tuple(Ranked.from_json(each) for each in stored.inner_list("table"))
+        known = run is None or any(run in one.runs for one in table)
+        if not known or (folder is None) != (run is None) or (folder and not folder.startswith("stage-")):
+            raise InputError(f"{stored.file} cannot be read: it chose a run that it does not list; {AGAIN}.")
         return cls(
-            folder=stored.optional("folder", str),
-            run=stored.optional("run", str),
+            folder=folder,
+            run=run,
             better=stored.get("better", bool),
             why=stored.get("why", str),
             sure=stored.get("sure", str),
-            table=tuple(Ranked.from_json(each) for each in stored.inner_list("table")),
+            table=table,
         )
 
 
@@ -216,7 +230,7 @@ class SelectionRecord:
     def from_json(cls, stored: Any, file: Path) -> "SelectionRecord":
         fields = Fields(stored, file)
         if fields.get("format", int) != FORMAT:
-            raise InputError(f"{file} was written in another format; use the version that wrote it.")
+            raise InputError(f"{file} was written in another format; {AGAIN}.")
         return cls(
             request=SelectionRequest.from_json(fields.inner("request")),
             plan=Plan.from_json(fields.inner("plan")),
@@ -236,10 +250,12 @@ def write_selection(folder: Path, record: SelectionRecord) -> None:
 def read_selection(folder: Path) -> SelectionRecord:
     """Refused where the folder holds none."""
     file = folder / FILE
-    if not file.is_file():
+    if not file.exists() and not file.is_symlink():
         raise InputError(f"{folder} holds no selection (no {FILE}); give the folder that `score select` wrote.")
     try:
-        stored = json.loads(file.read_text())
+        stored = json.loads(read_own(file, AGAIN))
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is not valid JSON ({error}); restore the file from a copy.") from error
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{file} is not valid JSON ({printable(str(error))}); {AGAIN}.") from error
     return SelectionRecord.from_json(stored, file)
