@@ -196,7 +196,7 @@ def test_it_fits_and_can_be_read(opened: Any, kept: Path, report: Path, width: i
 
 def test_curves_answer_the_pointer(opened: Any) -> None:
     page = opened(1280, "light")
-    figure = page.locator("figure.curves").first
+    figure = page.locator("#curves figure.curves").first
     assert figure.locator(".still").count() == 0, "the script replaces the still figure"
     assert page.locator(".figures").first.bounding_box()["width"] > 1000, "figures use the width"
     figure.locator(".canvas svg").scroll_into_view_if_needed()
@@ -217,6 +217,19 @@ def test_curves_answer_the_pointer(opened: Any) -> None:
     assert whole.is_visible(), "a drag zooms"
     whole.click()
     assert not whole.is_visible()
+
+
+def test_dots_tell_their_numbers(opened: Any, report: Path) -> None:
+    page = opened(1280, "dark")
+    figure = page.locator("#scores figure.curves").first
+    values = final_scores(report / "runs" / "score", DATASETS[0])
+    row = figure.locator("rect").first.bounding_box()
+    page.mouse.move(row["x"] + row["width"] / 2, row["y"] + row["height"] / 2)
+    said = figure.locator(".tip").inner_text()
+    assert said.startswith("SCORE\n")
+    assert f"mean {values.mean():.1f}".removesuffix(".0") in said
+    names = figure.locator(".canvas svg text").all_inner_texts()
+    assert {*DATASETS, "SCORE", "TD3-BC"} <= set(names)
 
 
 def test_without_scripts_still_figures_are_shown(browser: Any, report: Path) -> None:

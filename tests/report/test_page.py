@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from score_rl.errors import InputError
-from score_rl.report.grouping import distinct, gather
+from score_rl.report.grouping import distinct, gather, group
 from score_rl.report.page import write_report
 from score_rl.report.page_charts import MOST_POINTS, chart_script, script_checksum
 from score_rl.report.results import RETURN
@@ -63,10 +63,52 @@ def test_curves_are_those_that_were_stored(tmp_path: Path) -> None:
                      states={2: "diverged"})  # fmt: skip
     curves = {each["quantity"]: each for each in curves_of(write_report([tmp_path / "a"], tmp_path / "out"))}
     (series,) = curves["normalised score (%)"]["series"]
-    assert series["mean"] == {"x": [10, 20, 30], "y": [2.0, 3.0, 4.0]}, "two seeds have no interval"
+    assert series["mean"] is None, "two seeds are shown themselves"
     assert [run["y"] for run in series["runs"]] == [[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]]
     assert series["broken"] == [{"x": [10, 20, 30], "y": [5.0, 6.0, 700.0]}]
     assert {"label": "behaviour policy", "value": 40.0} in curves["normalised score (%)"]["lines"]
+
+
+def test_three_seeds_have_a_mean_with_its_interval(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0], 2: [3.0]}, steps=10)
+    curves = {each["quantity"]: each for each in curves_of(write_report([tmp_path / "a"], tmp_path / "out"))}
+    (series,) = curves["normalised score (%)"]["series"]
+    assert series["mean"] == {"x": [10], "y": [2.0], "low": [-0.48414], "high": [4.4841]}
+
+
+def test_two_seeds_are_drawn_and_nothing_is_said_of_their_mean(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "a", scores={0: [1.0], 1: [2.0]}, steps=10)
+    write_experiment(tmp_path / "b", algorithm="bc", scores={0: [1.0], 1: [2.0], 2: [3.0]}, steps=10)
+    page = write_report([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    (dots,) = [each for each in curves_of(page) if each["kind"] == "dots"]
+    (block,) = dots["blocks"]
+    score, bc = block["rows"]
+    assert (score["value"], score["low"], score["seeds"]) == (None, None, [1.0, 2.0])
+    assert (bc["value"], bc["low"], bc["seeds"]) == (2.0, -0.48414, [1.0, 2.0, 3.0])
+    assert score["paper"] == 99.6
+
+
+def test_long_names_become_short_ones_with_a_table(tmp_path: Path) -> None:
+    settings = ({"beta": 0.1, "bc_decay": 0.96}, {"beta": 0.5, "bc_decay": 1.0})
+    write_experiment(tmp_path / "a", settings=settings, scores={0: [1.0, 2.0]}, steps=20)
+    page = write_report([tmp_path / "a"], tmp_path / "out")
+    _, text = read(page)
+    assert "SCORE (" not in re.sub(r'title="[^"]*"', "", page.read_text()), "no long name is shown"
+    assert "name beta bc_decay SCORE 1 0.1 0.96 SCORE 2 0.5 1" in text
+    labels = {series["label"] for each in curves_of(page) if each["kind"] == "curves" for series in each["series"]}
+    assert labels == {"SCORE 1", "SCORE 2"}
+    assert "SCORE (beta=0.1, bc_decay=0.96)" in (tmp_path / "out" / "tables" / "scores.csv").read_text(), "in full"
+
+
+def test_settings_without_effect_are_no_part_of_a_name(tmp_path: Path) -> None:
+    write_experiment(tmp_path / "a", settings=({"mmd_sigma": 10.0},), scores={0: [1.0]}, steps=10)
+    write_experiment(tmp_path / "b", settings=({"mmd_sigma": 20.0},), scores={1: [2.0]}, steps=10)
+    assert {group.label for group in group(gather([tmp_path]))} == {"SCORE"}, "cloning has no MMD"
+    write_experiment(tmp_path / "c", settings=({"mmd_sigma": 30.0, "constraint": "mmd"},), scores={1: [2.0]}, steps=10)
+    assert {group.label for group in group(gather([tmp_path]))} == {
+        "SCORE (constraint=bc)",
+        "SCORE (mmd_sigma=30, constraint=mmd)",
+    }
 
 
 def test_a_long_curve_keeps_its_ends(tmp_path: Path) -> None:
@@ -232,7 +274,7 @@ def test_the_repositorys_kept_results_make_a_page(tmp_path: Path) -> None:
     _, text = read(page)
     assert "101.4 ± 0.2" in text
     assert "48.2 ± 0.3" in text
-    assert "SCORE (beta=0.5, steps=300000)" in text
+    assert re.search(r"SCORE \d+ 0\.5 [^A-Z]*300,000", text), "a table says what short names stand for"
     assert "target_noise_clip=" not in text, "what all runs share is no part of a name"
     records, runs = gather([kept]), distinct(gather([kept]))
     assert len(runs) < len(records), "experiments share runs"

@@ -49,12 +49,22 @@ class Settings(constraints.Settings):
     penalty: Literal["here", "here+next"] = setting(
         "here", "u at (s, a) with weight beta (paper), or also at (s', a') with weight next_beta", group="ablation"
     )
-    next_beta: float = setting(0.0, "penalty here+next: β', weight of u'(s', a')", group="ablation")
+    next_beta: float = setting(
+        0.0, "penalty here+next: β', weight of u'(s', a')", group="ablation", only_with=("penalty", ("here+next",))
+    )
     dropout: float = setting(
-        0.1, "uncertainty dropout: probability that a hidden unit is dropped (UWAC)", below=1, group="ablation"
+        0.1,
+        "uncertainty dropout: probability that a hidden unit is dropped (UWAC)",
+        below=1,
+        group="ablation",
+        only_with=("uncertainty", ("dropout",)),
     )
     dropout_passes: int = setting(
-        10, "uncertainty dropout: passes for a deviation (UWAC: 100)", minimum=2, group="ablation"
+        10,
+        "uncertainty dropout: passes for a deviation (UWAC: 100)",
+        minimum=2,
+        group="ablation",
+        only_with=("uncertainty", ("dropout",)),
     )
     bc_norm: Literal["mean", "sum"] = setting(
         "mean", "cloning error over action dimensions: mean (published code) or sum (paper)", group="ablation"

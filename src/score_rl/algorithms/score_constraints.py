@@ -36,20 +36,41 @@ Noise = Any  # SCORE's
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    perturbation: float = setting(0.05, "constraint fix: Φ, the furthest a candidate is moved (BCQ)", group="ablation")
+    perturbation: float = setting(
+        0.05,
+        "constraint fix: Φ, the furthest a candidate is moved (BCQ)",
+        group="ablation",
+        only_with=("constraint", ("fix",)),
+    )
     target_samples: int = setting(
-        10, "constraint fix: candidates in each next state (BCQ)", minimum=1, group="ablation"
+        10,
+        "constraint fix: candidates in each next state (BCQ)",
+        minimum=1,
+        group="ablation",
+        only_with=("constraint", ("fix",)),
     )
     acting_samples: int = setting(
-        100, "constraints fix and mmd: candidates when acting (BCQ, BEAR)", minimum=1, group="ablation"
+        100,
+        "constraints fix and mmd: candidates when acting (BCQ, BEAR)",
+        minimum=1,
+        group="ablation",
+        only_with=("constraint", ("fix", "mmd")),
     )
     vae_hidden: tuple[int, ...] = setting(
-        (750, 750), "constraints fix and mmd: widths of the VAE (BCQ, BEAR)", minimum=1, group="ablation"
+        (750, 750),
+        "constraints fix and mmd: widths of the VAE (BCQ, BEAR)",
+        minimum=1,
+        group="ablation",
+        only_with=("constraint", ("fix", "mmd")),
     )
-    mmd_threshold: float = setting(0.05, "constraint mmd: ε (BEAR)", group="ablation")
-    mmd_sigma: float = setting(20.0, "constraint mmd: σ of the kernel (BEAR)", above=0, group="ablation")
+    mmd_threshold: float = setting(
+        0.05, "constraint mmd: ε (BEAR)", group="ablation", only_with=("constraint", ("mmd",))
+    )
+    mmd_sigma: float = setting(
+        20.0, "constraint mmd: σ of the kernel (BEAR)", above=0, group="ablation", only_with=("constraint", ("mmd",))
+    )
     mmd_kernel: Literal["laplacian", "gaussian"] = setting(
-        "laplacian", "constraint mmd: kernel (BEAR, hopper)", group="ablation"
+        "laplacian", "constraint mmd: kernel (BEAR, hopper)", group="ablation", only_with=("constraint", ("mmd",))
     )
 
 

@@ -71,6 +71,7 @@ def setting(
     group: Group = "rest",
     static: bool = False,
     schedule: Schedule | None = None,
+    only_with: tuple[str, tuple[str, ...]] | None = None,
 ) -> Any:
     """A field of a `Config`: its default, what it is and where the default comes from.
 
@@ -80,10 +81,12 @@ def setting(
     Floats are traced, so that a sweep over them compiles once and trains as one fleet. Everything else, and
     floats marked `static`, is part of the program: another value is another fleet.
 
-    A setting with a `schedule` counts updates of a run of `SCHEDULED_FOR`; shorter runs want it shorter.
+    A setting with a `schedule` counts updates of a run of `SCHEDULED_FOR`; shorter runs want it shorter. A setting
+    that is `only_with` another has no effect unless that has one of these values.
     """
     limits = Limits(minimum if above is None else None, maximum, above, below)
     metadata = {"help": help, "limits": limits, "group": group, "static": static, "schedule": schedule}
+    metadata["only_with"] = only_with
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -124,6 +127,17 @@ def schedules(config: Any) -> dict[str, Schedule]:
     """The settings of a `Config` that count updates of a run of `SCHEDULED_FOR`."""
     fields = {field.name: field.metadata.get("schedule") for field in dataclasses.fields(config)}
     return {name: schedule for name, schedule in fields.items() if schedule is not None}
+
+
+def without_effect(Config: type, values: Mapping[str, Any]) -> set[str]:
+    """The settings that change nothing beside these values of the others."""
+    conditions = {field.name: field.metadata.get("only_with") for field in dataclasses.fields(Config)}
+    defaults = {field.name: field.default for field in dataclasses.fields(Config)}
+    return {
+        name
+        for name, condition in conditions.items()
+        if condition is not None and values.get(condition[0], defaults[condition[0]]) not in condition[1]
+    }
 
 
 def scheduled_for(updates: int, steps: int) -> int:

@@ -23,7 +23,7 @@ from score_rl.report.figure_style import (
     styled,
 )
 from score_rl.report.results import FINISHED, GOING, Curve, Group
-from score_rl.report.statistics import MeanCurve, mean_curve
+from score_rl.report.statistics import FEWEST_SEEDS, MeanCurve, mean_curve
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Panel:
 def series_of(group: Group, metric: str) -> Series | None:
     """A group along training: the mean over the runs that finished or still train, beside it those that broke.
 
-    None where the metric was never measured.
+    Two seeds have no mean worth a line: they are drawn themselves. None where the metric was never measured.
     """
     sound = [run.curves[metric] for run in group.runs if metric in run.curves and run.status in (FINISHED, *GOING)]
     broken = [run.curves[metric] for run in group.runs if metric in run.curves and run.status not in (FINISHED, *GOING)]
     if not sound and not broken:
         return None
     try:
-        mean = mean_curve(sound)
+        mean = None if 1 < len(sound) < FEWEST_SEEDS else mean_curve(sound)
     except InputError:  # all broke, or they share no update: the runs themselves are drawn
         mean = None
     return Series(group.method, mean, sound, broken)
@@ -117,7 +117,11 @@ def _explodes(panel: Panel) -> bool:
 
 
 def _largest(panel: Panel) -> list[float]:
-    return [float(np.abs(series.mean.mean).max()) for series in panel.series if series.mean is not None]
+    drawn = [
+        [series.mean.mean] if series.mean is not None else [run.values for run in series.runs]
+        for series in panel.series
+    ]
+    return [float(np.abs(np.concatenate(values)).max()) for values in drawn if sum(map(len, values))]
 
 
 def crowded(panel: Panel) -> bool:
@@ -128,7 +132,8 @@ def crowded(panel: Panel) -> bool:
 def _draw_series(axis: Any, series: Series, colour: str, dash: Any, unit: float, *, seeds: bool) -> None:
     if (seeds and len(series.runs) > 1) or series.mean is None:
         for run in series.runs:
-            axis.plot(run.steps / unit, run.values, color=colour, linewidth=0.5, alpha=0.35)
+            thin = {"linewidth": 0.5, "alpha": 0.35} if series.mean is not None else {"linewidth": 1.2}
+            axis.plot(run.steps / unit, run.values, color=colour, linestyle=dash, **thin)
     for run in series.broken:
         axis.plot(run.steps / unit, run.values, color=colour, linewidth=0.8, alpha=0.6)
         axis.plot(run.steps[-1:] / unit, run.values[-1:], color=colour, marker="x", markersize=5, linestyle="none")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from score_rl.algorithms.presets import preset
-from score_rl.algorithms.settings import SCHEDULED_FOR, schedules
+from score_rl.algorithms.settings import SCHEDULED_FOR, schedules, without_effect
 from score_rl.errors import InputError
 from score_rl.report.folders import find_folders, read_folder
 from score_rl.report.published import Printed, printed
@@ -83,10 +83,12 @@ def _differing_settings(results: Sequence[RunResult], configs: Sequence[Mapping[
 def _worth_naming(run: RunResult, config: Mapping[str, Any], differing: Sequence[str]) -> list[str]:
     """Those of the differing settings that a run's group is called by."""
     usual = _usual(run.algorithm) if len(differing) > FEW else {}
+    idle = _without_effect(run.algorithm, config)
     return [
         name
         for name in differing
-        if (name not in usual or _text(config[name]) != _text(usual[name]))
+        if name not in idle
+        and (name not in usual or _text(config[name]) != _text(usual[name]))
         and not _goes_with_length(run, name, config[name])
     ]
 
@@ -119,6 +121,16 @@ def _usual(algorithm: str) -> Mapping[str, Any]:
         return config_json(get_algorithm(algorithm).Config())
     except InputError:
         return {}
+
+
+def _without_effect(algorithm: str, config: Mapping[str, Any]) -> set[str]:
+    """The settings that change nothing in this run: two runs that differ in them alone differ in nothing."""
+    from score_rl.algorithms.registry import get_algorithm
+
+    try:
+        return without_effect(get_algorithm(algorithm).Config, config)
+    except InputError:
+        return set()
 
 
 @functools.cache

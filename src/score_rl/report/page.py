@@ -23,7 +23,8 @@ from score_rl.report.page_files import PageFiles
 from score_rl.report.page_runs import STATES, experiments, folder_names, notes_of, reason, speeds
 from score_rl.report.page_scores import aggregate_section, headline, table_sections
 from score_rl.report.page_text import as_interval, as_number, as_time
-from score_rl.report.results import RETURN, SCORE, UNCERTAINTY, RunResult
+from score_rl.report.results import LAST_EVALUATIONS, RETURN, SCORE, UNCERTAINTY, RunResult
+from score_rl.report.short_names import settings_table, with_short_names
 from score_rl.report.tables import in_order
 
 MARK = '<meta name="generator" content="score-rl report">'  # tells a report from a folder that is something else
@@ -68,6 +69,7 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
     # The paper's order: its data sets as in its table, SCORE before what it is compared with.
     places = {name: place for place, name in enumerate(in_order({run.dataset: None for run in runs}))}
     groups = sorted(group(runs), key=lambda mine: (places[mine.dataset], mine.algorithm != "score"))
+    groups = with_short_names(groups)
     algorithm_of = {mine.method: mine.algorithm for mine in groups}
     methods = sorted(algorithm_of, key=lambda method: algorithm_of[method] != "score")
     say("Comparing the methods ...")
@@ -90,6 +92,8 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         **aggregate_section(groups, methods, files),
         experiments=experiments(found, names, files),
         groups=headlines,
+        named=settings_table(groups),
+        last_k=LAST_EVALUATIONS,
         others=[(run, reason(run)) for run in runs if not run.finished],
         warned=[run for run in runs if run.warning],
         lost=[run for run in runs if run.lost],
@@ -108,6 +112,13 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
 def _shown(value: Any) -> Any:
     """Control characters in what a stranger wrote are shown and not obeyed; what was made here is left alone."""
     return printable(value, lines=True) if type(value) is str else value
+
+
+def _in_parts(name: str) -> Any:
+    """A run's name that breaks between its parts, where it has to."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(printable(part)) for part in name.split("_"))
 
 
 def title_of(runs: Sequence[RunResult]) -> str:
@@ -134,5 +145,6 @@ def template_environment() -> Any:
         finalize=_shown,
     )
     environment.filters["number"] = as_number
+    environment.filters["parts"] = _in_parts
     environment.filters["estimate"] = as_interval
     return environment

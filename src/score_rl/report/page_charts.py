@@ -1,4 +1,4 @@
-"""The curves of a page as data for its script, which shows values under the pointer, zooms and switches.
+"""The figures of a page as data for its script, which shows values under the pointer, zooms and switches.
 
 A still figure of the same curves stands beside the data: it is what a page shows without scripts.
 """
@@ -6,21 +6,33 @@ A still figure of the same curves stands beside the data: it is what a page show
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from score_rl.report.curve_figures import Panel, Series, last_step, step_unit
 from score_rl.report.figure_style import FAINT, INK
+from score_rl.report.statistics import Estimate
 
+SCRIPTS = ("chart_tools.js", "chart_curves.js", "chart_dots.js", "chart_start.js")  # in this order
 MOST_POINTS = 400  # of a curve in a page: more than its pixels
 
 
+class Dot(NamedTuple):
+    """One line of a chart of dots."""
+
+    label: str
+    estimate: Estimate
+    seeds: Sequence[float] = ()
+    paper: float | None = None  # what it prints
+
+
 def chart_script() -> str:
-    """The script that draws the curves."""
-    return resources.files("score_rl.report").joinpath("chart.js").read_text()
+    """The script that draws the figures, in a function of its own: nothing of it is seen from elsewhere."""
+    folder = resources.files("score_rl.report")
+    return "(() => {\n" + "\n".join(folder.joinpath(name).read_text() for name in SCRIPTS) + "})();\n"
 
 
 def script_checksum(script: str) -> str:
@@ -32,6 +44,7 @@ def chart_json(panel: Panel, styles: Mapping[str, tuple[str, Any]]) -> str:
     """A panel as JSON that can stand inside an element of a page."""
     unit = step_unit(max((last_step(series) for series in panel.series), default=0))
     data = {
+        "kind": "curves",
         "title": panel.title,
         "quantity": panel.quantity,
         "logarithmic": panel.logarithmic and is_positive(panel),
@@ -39,8 +52,40 @@ def chart_json(panel: Panel, styles: Mapping[str, tuple[str, Any]]) -> str:
         "lines": [{"label": label, "value": value} for label, value in panel.lines.items()],
         "series": [_series(series, *styles[series.label]) for series in panel.series],
     }
+    return _safely(data)
+
+
+def dots_json(title: str, quantity: str, blocks: Mapping[str, Sequence[Dot]], colours: Mapping[str, str]) -> str:
+    """Numbers with intervals as JSON: a block for each name, a line for each method in it."""
+    data = {
+        "kind": "dots",
+        "title": title,
+        "quantity": quantity,
+        "blocks": [
+            {"name": name, "rows": [_row(dot, colours[dot.label]) for dot in dots]} for name, dots in blocks.items()
+        ],
+    }
+    return _safely(data)
+
+
+def _row(dot: Dot, colour: str) -> dict[str, Any]:
+    """The mean where there are enough seeds for an interval or only one number; else the seeds alone."""
+    estimate, seeds = dot.estimate, _rounded(np.asarray(dot.seeds, float))
+    ends = _rounded(np.array([estimate.low, estimate.high])) if estimate.has_interval else [None, None]
+    mean = None if seeds and not estimate.has_interval else _rounded(np.array([estimate.value]))[0]
+    paper = None if dot.paper is None else dot.paper
+    return {"label": dot.label, "colour": _in_page(colour), "value": mean, "low": ends[0], "high": ends[1],
+            "seeds": seeds, "paper": paper}  # fmt: skip
+
+
+def _safely(data: Any) -> str:
     # Nothing in it can end the element or begin another.
     return json.dumps(data, allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026").replace(">", "\\u003e")
+
+
+def _in_page(colour: str) -> str:
+    """Ink has the colour of the page's text, in light and in dark alike."""
+    return {INK: "currentColor", FAINT: "currentColor"}.get(colour, colour)
 
 
 def is_positive(panel: Panel) -> bool:
@@ -63,7 +108,7 @@ def _series(series: Series, colour: str, dash: Any) -> dict[str, Any]:
     )
     return {
         "label": series.label,
-        "colour": {INK: "currentColor", FAINT: "currentColor"}.get(colour, colour),
+        "colour": _in_page(colour),
         "dash": "" if dash == "-" else " ".join(f"{2 * part:g}" for part in dash[1]),
         "mean": mean,
         "runs": runs,

@@ -12,6 +12,7 @@ from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.page_text import QUANTITIES
 from score_rl.report.published import printed
 from score_rl.report.results import RETURN, SCORE, UNCERTAINTY, Group
+from score_rl.report.statistics import FEWEST_SEEDS
 
 VALUE = "train/q"
 
@@ -27,12 +28,12 @@ def curve_figures(groups: Sequence[Group], metric: str, methods: Sequence[str], 
             continue
         if metric == UNCERTAINTY and uneven(panel):
             panel = dataclasses.replace(panel, logarithmic=True)
-        apart = [series.label for series in panel.series if series.mean is None and len(series.runs)]
+        apart = [each.label for each in panel.series if each.mean is None and len(each.runs) >= FEWEST_SEEDS]
         notes = [f"The runs of {label} were not measured at the same updates: no mean." for label in apart]
         if crowded(panel):
             notes.append("Too many lines to show their seeds and intervals; the table has intervals of the ends.")
         name = f"{metric.rpartition('/')[2]}-{dataset}"
-        still = files.draw(learning_curves([panel], 1, methods), name, dataset, notes)
+        still = files.draw(learning_curves([panel], 1, methods), name, f"{dataset}: {panel.quantity}", notes)
         drawn.append(dataclasses.replace(still, curves=_for_script(panel, methods)))
     return drawn
 
@@ -46,7 +47,7 @@ def loss_curves(groups: Sequence[Group], methods: Sequence[str]) -> list[Drawn]:
             panel = panel_of(dataset, name.removeprefix("train/"), mine, name)
             if panel is not None:
                 panel = dataclasses.replace(panel, logarithmic=uneven(panel))
-                drawn.append(Drawn(f"{panel.quantity}, {dataset}", None, (), (), _for_script(panel, methods)))
+                drawn.append(Drawn(f"{dataset}: {panel.quantity}", None, (), (), _for_script(panel, methods)))
     return drawn
 
 

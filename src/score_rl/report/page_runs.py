@@ -9,7 +9,7 @@ import numpy as np
 from score_rl.report.grouping import short_names
 from score_rl.report.page_files import PageFiles
 from score_rl.report.page_text import as_time, device_name, flat_facts
-from score_rl.report.results import FINISHED, SPEED, RunResult
+from score_rl.report.results import FINISHED, RETURN, SCORE, SPEED, RunResult
 
 STATES = (FINISHED, "training", "waiting", "silent", "interrupted", "diverged", "failed", "missing")
 MEANING = {
@@ -60,6 +60,7 @@ def speeds(runs: Sequence[RunResult], names: Mapping[Path, str]) -> list[dict[st
                 "methods": list(dict.fromkeys(run.title for run in mine)),
                 "folder": names[mine[0].folder],
                 "fleet": mine[0].fleet,
+                "several": sum(folder == mine[0].folder for folder, _ in programs) > 1 and mine[0].fleet is not None,
                 "runs": len(mine),
                 "rate": rate,
                 "together": rate * len(mine),
@@ -77,25 +78,38 @@ def experiments(runs: Sequence[RunResult], names: Mapping[Path, str], files: Pag
         folders.setdefault(run.folder, []).append(run)
     shown = []
     for folder, mine in folders.items():
-        settings = list(dict.fromkeys(setting for run in mine for setting in run.config))
-        equal = {s: mine[0].config.get(s) for s in settings if len({str(run.config.get(s)) for run in mine}) == 1}
         shown.append(
             {
                 "folder": str(folder),
                 "name": names[folder],
                 "algorithms": list(dict.fromkeys(run.title for run in mine)),
-                "runs": mine,
+                "number": len(mine),
+                "parts": [
+                    _part([run for run in mine if run.title == title])
+                    for title in dict.fromkeys(run.title for run in mine)
+                ],
                 "files": files.copy_raw(folder, names[folder]),
                 "created": mine[0].created,
                 "updated": as_time(mine[0].updated),
                 "request": _requests(mine),
                 "provenance": flat_facts(mine[0].provenance),
                 "datasets": {run.dataset: flat_facts(run.data) for run in mine},
-                "config": equal,
-                "differing": [setting for setting in settings if setting not in equal],
             }
         )
     return shown
+
+
+def _part(runs: Sequence[RunResult]) -> dict[str, Any]:
+    """The runs of one algorithm: the settings that they share, and those in which they differ."""
+    settings = list(dict.fromkeys(setting for run in runs for setting in run.config))
+    equal = {s: runs[0].config.get(s) for s in settings if len({str(run.config.get(s)) for run in runs}) == 1}
+    return {
+        "title": runs[0].title,
+        "runs": runs,
+        "metric": SCORE if any(SCORE in run.curves for run in runs) else RETURN,
+        "config": equal,
+        "differing": [setting for setting in settings if setting not in equal],
+    }
 
 
 def _requests(runs: Sequence[RunResult]) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """What a page says of scores: a line for each group, tables, aggregates and profiles."""
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from score_rl.report.figure_style import line_styles
 from score_rl.report.grouping import paper_cell
+from score_rl.report.page_charts import Dot, dots_json
 from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.page_text import QUANTITIES, aggregates_as_text
 from score_rl.report.results import GOING, RETURN, SCORE, Group, RunResult
@@ -42,6 +45,7 @@ def headline(group: Group) -> dict[str, Any]:
         "group": group,
         "unit": "" if metric == SCORE else "return",
         "result": mean_and_std(values.mean(), values.std() if len(values) > 1 else None) if len(values) else None,
+        "late": f"{group.late(metric).mean():.1f}" if len(values) else None,
         "so_far": f"{np.mean(so_far):.1f}" if so_far and not len(values) else None,
         "judged": group.measured(metric),
         "behaviour": data.get("behaviour_score" if scored else "behaviour_return"),
@@ -62,24 +66,42 @@ def table_sections(groups: Sequence[Group], methods: Sequence[str], files: PageF
         if chosen:
             table = score_table(chosen, metric)
             written = files.write_table(name, to_csv(table), to_latex(table))
-            picture = _as_picture(table, name, methods, files)
+            picture = _as_picture(table, chosen, methods, files)
             shown.append(TableSection(table, QUANTITIES[metric], written, unequal_training(chosen), picture))
     return shown
 
 
-def _as_picture(table: ScoreTable, name: str, methods: Sequence[str], files: PageFiles) -> Drawn | None:
+def _as_picture(table: ScoreTable, groups: Sequence[Group], methods: Sequence[str], files: PageFiles) -> Drawn | None:
     """The table as a figure; a single cell needs none."""
     if len(table.cells) < 2:
         return None
+    ends = {(group.dataset, group.method): group.final(table.metric).tolist() for group in groups}
+    blocks: dict[str, list[Dot]] = {}
     scores: dict[str, dict[str, Estimate]] = {}
-    paper: dict[str, dict[str, float]] = {}
-    for (dataset, method), cell in table.cells.items():
-        assert cell.interval is not None
+    for dataset, method in itertools.product(table.datasets, table.methods):
+        cell, printed = table.cells.get((dataset, method)), table.paper.get((dataset, method))
+        if cell is None or cell.interval is None:
+            continue
+        paper = None if printed is None else printed.mean
+        blocks.setdefault(dataset, []).append(Dot(method, cell.interval, ends[dataset, method], paper))
         scores.setdefault(method, {})[dataset] = cell.interval
-        if (dataset, method) in table.paper:
-            paper.setdefault(method, {})[dataset] = table.paper[dataset, method].mean
     ordered = {method: scores[method] for method in table.methods if method in scores}
-    return files.draw(score_bars(ordered, paper, QUANTITIES[table.metric], methods), name, "Means and 95 % intervals")
+    paper_means = {
+        method: {d: cell.mean for (d, of), cell in table.paper.items() if of == method} for method in ordered
+    }
+    quantity = QUANTITIES[table.metric]
+    figure = score_bars(ordered, paper_means, quantity, methods, seeds=ends)
+    title = "Means, 95 % intervals and seeds" + (", and the paper's (diamonds)" if table.paper else "")
+    return _with_dots(
+        files.draw(figure, "scores" if table.metric == SCORE else "returns", title), quantity, blocks, methods
+    )
+
+
+def _with_dots(still: Drawn, quantity: str, blocks: Mapping[str, Sequence[Dot]], methods: Sequence[str]) -> Drawn:
+    from markupsafe import Markup
+
+    colours = {method: colour for method, (colour, _) in line_styles(methods).items()}
+    return dataclasses.replace(still, curves=Markup(dots_json(still.title, quantity, blocks, colours)))  # it escapes
 
 
 def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: PageFiles) -> dict[str, Any]:
@@ -88,13 +110,14 @@ def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: Pa
     for group in groups:
         if group.measured(SCORE):
             scores.setdefault(group.method, {})[group.dataset] = list(group.final(SCORE))
-    matrices, shared, notes = comparable(scores)
+    found, shared, notes = comparable(scores)
+    matrices = {method: matrix for method, matrix in found.items() if len(matrix) >= FEWEST_SEEDS}
     shown: dict[str, Any] = {"notes": notes, "shared": shared, "repetitions": REPETITIONS, "aggregates": None}
     if not matrices or len(shared) < 2:  # one data set is no suite
         return shown
-    few = [method for method, matrix in matrices.items() if len(matrix) < FEWEST_SEEDS]
+    few = [method for method in found if method not in matrices]
     if few:
-        notes.append(f"Fewer than {FEWEST_SEEDS} seeds have no interval: {', '.join(few)}.")
+        notes.append(f"Left out, with fewer than {FEWEST_SEEDS} seeds: {_first_few(few)}.")
     measured = aggregates(matrices)
     intervals = aggregate_intervals(measured, columns=2, width=2.6, names=methods)
     return shown | {
@@ -102,7 +125,17 @@ def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: Pa
         "seeds": {method: len(matrix) for method, matrix in matrices.items()},
         "aggregate_titles": AGGREGATE_TITLES,
         "aggregate_files": files.write_table("aggregates", *aggregates_as_text(measured)),
-        "aggregate_figure": files.draw(intervals, "aggregates", "Aggregates"),
+        "aggregate_figure": _with_dots(
+            files.draw(intervals, "aggregates", "Aggregates with 95 % intervals"),
+            QUANTITIES[SCORE],
+            {
+                title + (" (low is good)" if name == "optimality_gap" else ""): [
+                    Dot(method, mine[name]) for method, mine in measured.items()
+                ]
+                for name, title in AGGREGATE_TITLES.items()
+            },
+            methods,
+        ),
         "profile_figure": files.draw(
             performance_profiles(profiles(matrices), names=methods), "profiles", "Performance profiles"
         ),

@@ -11,6 +11,7 @@ from score_rl.report.score_figures import AGGREGATE_TITLES
 from score_rl.report.statistics import AGGREGATES, Estimate
 from score_rl.report.tables import escape_latex
 
+MOST_LISTED = 12  # of a list among facts; the raw files have all of it
 QUANTITIES = {SCORE: "normalised score (%)", RETURN: "return", UNCERTAINTY: "u(s, a)", "train/q": "Q(s, a)"}
 
 
@@ -47,7 +48,13 @@ def as_number(value: Any) -> str:
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}"
-    return ", ".join(map(as_number, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, Mapping):
+        return " ".join(f"{name} {as_number(each)}" for name, each in value.items())
+    if isinstance(value, list | tuple):
+        more = len(value) - MOST_LISTED
+        shown = ", ".join(map(as_number, value[:MOST_LISTED]))
+        return f"{shown} and {more} more" if more > 0 else shown
+    return str(value)
 
 
 def as_interval(value: Estimate) -> str:

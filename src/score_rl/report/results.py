@@ -107,9 +107,15 @@ class Group:
     settings: Mapping[str, Any]
     runs: tuple[RunResult, ...]
     remark: str = ""  # what its name has to say beside that
+    key: str = ""  # a shorter name, where that would be long
 
     @property
     def method(self) -> str:
+        """What it is called."""
+        return self.key or self.label
+
+    @property
+    def label(self) -> str:
         """The algorithm's title, and the settings that tell it from its other groups."""
         return method_label(self.algorithm, self.settings) + (f", {self.remark}" if self.remark else "")
 

@@ -74,8 +74,11 @@ def score_bars(
     quantity: str = "normalised score (%)",
     names: Sequence[str] | None = None,
     labels: Mapping[str, str] | None = None,
+    seeds: Mapping[tuple[str, str], Sequence[float]] | None = None,
 ) -> Any:
     """{method: {data set: score}} as dots with 95 % intervals, a block for each data set; the paper's as diamonds.
+
+    Where there is no interval, the `seeds` of (data set, method) stand instead of their mean.
 
     The dots decide what is seen: the interval of two seeds may leave the picture. `labels` names the data sets, and
     orders them. Where there are more methods than colours, each dot has its method's name beside it.
@@ -96,7 +99,12 @@ def score_bars(
     figure, ((axis,),) = drawing.new_figure(1, 1, WIDTH, 0.9 + (0.17 + 0.11 * tallest) * height)
     for (method, dataset), line in lines.items():
         colour, label = (BLUE, "") if named else (chosen[method][0], plain(method))
-        _interval(axis, scores[method][dataset], line, colour, label)
+        alone = [] if seeds is None or scores[method][dataset].has_interval else seeds.get((dataset, method), [])
+        if alone:
+            axis.plot(alone, [line] * len(alone), marker="o", markersize=4.5, color=colour, markerfacecolor="none",
+                      linestyle="none", label=label)  # fmt: skip
+        else:
+            _interval(axis, scores[method][dataset], line, colour, label)
     for (method, dataset), line in lines.items():
         printed = (paper or {}).get(method, {}).get(dataset)
         if printed is not None:
@@ -114,6 +122,7 @@ def score_bars(
     axis.set_ylim(height - 1.2, -1.8 if named else -0.8)
     dots = [estimate.value for mine in scores.values() for estimate in mine.values()]
     dots += [value for mine in (paper or {}).values() for value in mine.values()]
+    dots += [value for mine in (seeds or {}).values() for value in mine]
     room = 0.15 * (max(dots) - min(dots)) or 1.0
     axis.set_xlim(min(dots) - room, max(dots) + room)
     axis.tick_params(axis="y", length=0)

@@ -75,6 +75,7 @@ class ScoreTable:
     paper: dict[tuple[str, str], Printed]
     paper_overall: dict[str, Printed]  # only where the table has all fifteen data sets
     called: dict[str, str]  # methods without remarks on how these runs were measured
+    labels_of: dict[str, str] = dataclasses.field(default_factory=dict)  # methods with all their settings
 
     @property
     def labels(self) -> dict[str, str]:
@@ -114,6 +115,7 @@ def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
         paper,
         _paper_overall(groups, methods, paper),
         {group.method: method_label(group.algorithm, group.settings) for group in groups},
+        {group.method: group.label for group in groups},
     )
 
 
@@ -225,12 +227,21 @@ def to_csv(table: ScoreTable) -> str:
             about = ("", "") if cell is None else (cell.data, cell.updates)
             paper = table.paper.get(key)
             beside = ("", "") if cell is None or paper is None else (repr(cell.mean - paper.mean), cell.agrees)
-            rows.writerow((dataset, method, *_numbers(table, key), *(paper or ("", "")), *about, *beside))
+            rows.writerow(
+                (
+                    dataset,
+                    table.labels_of.get(method, method),
+                    *_numbers(table, key),
+                    *(paper or ("", "")),
+                    *about,
+                    *beside,
+                )
+            )
     for method, cell in table.overall.items():
         numbers = (*_centre(cell), "", "", cell.seeds, cell.asked, int(cell.best))
         paper = table.paper_overall.get(method)
         apart = "" if paper is None else repr(cell.mean - paper.mean)
-        rows.writerow((OVERALL, method, *numbers, *(paper or ("", "")), "", "", apart, ""))
+        rows.writerow((OVERALL, table.labels_of.get(method, method), *numbers, *(paper or ("", "")), "", "", apart, ""))
     return text.getvalue()
 
 
@@ -254,7 +265,8 @@ def to_latex(table: ScoreTable) -> str:
     beside = [method for method in table.methods if any(key[1] == method for key in table.paper)]
     heads = ["Data set"]
     for method in table.methods:
-        heads += [method, f"{table.called[method]}, paper"] if method in beside else [method]
+        name = table.labels_of.get(method, method)
+        heads += [name, f"{table.called[method]}, paper"] if method in beside else [name]
     lines = [
         r"\begin{tabular}{l" + "r" * (len(heads) - 1) + "}",
         r"\hline",
