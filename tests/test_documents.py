@@ -61,14 +61,14 @@ def test_from_a_table_of_logs_to_a_judgement(
     table = {
         "batch": np.arange(rows) // length, "temperature": temperature, "load": np.sin(np.arange(rows) / 9),
         "ambient": 20 + np.cos(np.arange(rows) / 30), "power": power, "fan": fan, "cost": 1e-3 * power + 1e-4 * fan,
-        "outcome": np.where(np.arange(rows) // length % 4 == 3, "failed", "done"), "time": np.arange(rows) % length,
+        "outcome": np.where(np.arange(rows) % (4 * length) == 4 * length - 1, "failed", "done"), "time": np.arange(rows) % length,
     }  # fmt: skip
     pandas.DataFrame(table).sample(frac=1, random_state=0).to_csv("logs.csv", index=False)  # in no order
     write, look = (block for block in blocks("docs/data.md") if "logs.hdf5" in block)
     exec(write, {})
     with h5py.File("logs.hdf5") as file:
         assert file["terminals"][...].sum() == 3
-        assert file["timeouts"][...].sum() == rows // length - 3
+        assert file["trajectory_ends"][...].sum() == rows // length
         np.testing.assert_array_equal(file["observations"][:, 0], temperature.astype(np.float32))
     (commands,) = (block for block in blocks("docs/data.md", "bash") if "logs.hdf5" in block)
     check, train = (shlex.split(line, comments=True) for line in commands.strip().splitlines())

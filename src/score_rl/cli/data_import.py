@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from score_rl.data.tables.roles import Roles
     from score_rl.data.tables.table import Table
 
+MINARI = "minari:"
+ROLES = (
+    "observations", "actions", "reward", "cost", "episode", "time", "terminal", "timeout", "next_observations",
+    "action_bounds", "gap", "units",
+)  # fmt: skip
 CHECKED = 2_000_000  # rows at most are looked at for what is doubtful
 
 
@@ -80,6 +85,8 @@ class DataImport:
 
 def import_command(asked: DataImport) -> int:
     """Import, preview or propose. Exit code 2 if the file that was written cannot be used."""
+    if asked.table.startswith(MINARI) or Path(asked.table).expanduser().is_dir():
+        return _import_minari(asked)
     from score_rl.data.tables.frames import open_table
 
     table = open_table(Path(asked.table).expanduser())
@@ -105,7 +112,40 @@ def import_command(asked: DataImport) -> int:
     if any(finding.level == "error" for finding in findings):
         return 2
     if not asked.quiet:
-        OUT.print(f"{out}: written. Next:\n  score train --dataset {shlex.quote(str(out))}", soft_wrap=True)
+        _say_next(out, asked.environment)
+    return 0
+
+
+def _say_next(out: Path, environment: str | None) -> None:
+    """What to type now: without a simulator, some trajectories are kept to judge by."""
+    judged = "" if environment not in (None, "none") else " --hold-out 0.1"
+    OUT.print(f"{out}: written. Next:\n  score train --dataset {shlex.quote(str(out))}{judged}", soft_wrap=True)
+
+
+def _import_minari(asked: DataImport) -> int:
+    """Minari says itself what is what."""
+    from score_rl.data.catalogue import load_dataset
+    from score_rl.data.saving import save_dataset
+    from score_rl.data.sources.minari import is_minari_folder
+    from score_rl.data.summary import summary
+
+    if not asked.table.startswith(MINARI) and not is_minari_folder(Path(asked.table).expanduser()):
+        raise InputError(
+            f"{asked.table} is a folder without Minari's data; give the path of a CSV, Parquet or npz file."
+        )
+    given = [name for name in ROLES if getattr(asked, name) is not None]
+    if given:
+        raise InputError(f"{asked.table} says itself which columns are what; leave `{given[0]}` out.")
+    dataset = load_dataset(asked.table, environment=asked.environment, progress=not asked.quiet)
+    if not asked.quiet:
+        OUT.print(summary(dataset))
+    if asked.preview:
+        return 0
+    name = asked.table.removeprefix(MINARI).strip("/").replace("/", "-")
+    out = asked.out if asked.out is not None else Path(f"{Path(name).name}.hdf5")
+    save_dataset(dataset, out)
+    if not asked.quiet:
+        _say_next(out, dataset.environment)
     return 0
 
 
@@ -160,7 +200,7 @@ def _propose(table: "Table", asked: DataImport) -> int:
     OUT.print("Judged by its names and first rows, this could be the command. Read it before you use it:\n")
     OUT.print(escape(command(asked.table, found.roles, out=str(_out(asked)), bounds=bounds)) + "\n", soft_wrap=True)
     for what in found.unclear:
-        OUT.print(f"Not clear: {what}.", soft_wrap=True)
+        OUT.print(f"Not clear: {escape(what)}.", soft_wrap=True)
     if found.left_out:
         OUT.print(f"Left out, since they hold no numbers: {escape(', '.join(found.left_out))}.", soft_wrap=True)
     if bounds and found.roles.actions:

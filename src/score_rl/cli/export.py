@@ -28,7 +28,8 @@ class ExportArguments:
     folder: Annotated[Path | None, tyro.conf.Positional] = None
     """Folder of the experiment."""
     run: str | None = None
-    """Which run, by its id; best: the one with the best last evaluation. Not needed where there is one."""
+    """Which run, by its id; best: the one with the best last evaluation in a simulator, else the one that score judge
+    ranks first if it is better than the behaviour. Not needed where there is one."""
     format: Literal["onnx", "numpy", "stablehlo"] | None = None
     """onnx: for onnxruntime. numpy: one .npz and a reader of about 60 lines. stablehlo: for compilers. The ending of
     --out says it too."""
@@ -63,7 +64,7 @@ def chosen_run(experiment: Any, named: str | None) -> Any:
     """The run that is named, the best one, or the only one."""
     sound = [run for run in experiment if run.status.state != "diverged"]
     if named == "best":
-        return _best(sound)
+        return _best(experiment, sound)
     if named is not None:
         return experiment[named]
     if len(experiment) == 1:
@@ -72,10 +73,33 @@ def chosen_run(experiment: Any, named: str | None) -> Any:
     raise InputError(f"{experiment.path} holds {len(experiment)} runs; give `run` as one of {ids}, or best.")
 
 
-def _best(runs: Sequence[Any]) -> Any:
-    """By the last evaluation in the simulator."""
+def _best(experiment: Any, runs: Sequence[Any]) -> Any:
+    """By the last evaluation in the simulator, else by what was judged from data."""
     for key in ("evaluation/score", "evaluation/success", "evaluation/return"):
         judged = [(run.metrics.last(key), run) for run in runs if key in run.metrics.names]
         if judged:
             return max(judged, key=lambda pair: pair[0])[1]
-    raise InputError("no run was evaluated in a simulator, so none is known as the best; give `run` as an id.")
+    return _best_judged(experiment, runs)
+
+
+def _best_judged(experiment: Any, runs: Sequence[Any]) -> Any:
+    """The run that score judge ranks first."""
+    from score_rl.store.judgements import BETTER, rank_of, read_judgement
+
+    record = read_judgement(experiment.path)
+    if record is None:
+        raise InputError(
+            "no run was evaluated in a simulator or judged by score judge, so none is known as the best; judge them, "
+            "or give `run` as an id."
+        )
+    judged = {name: found for data in record.data for name, found in data.runs.items()}
+    ranked = sorted((run for run in runs if run.id in judged), key=lambda run: rank_of(judged[run.id]), reverse=True)
+    better = [run for run in ranked if judged[run.id].verdict == BETTER]
+    if not better:
+        raise InputError(
+            f"no run of {experiment.path} was judged better than what recorded the data; give `run` as an id to export "
+            "one all the same."
+        )
+    if judged[better[0].id].step not in (None, better[0].step):
+        raise InputError(f"{better[0].id} has been trained on since it was judged; call score judge once more.")
+    return better[0]

@@ -18,7 +18,7 @@ from tests.data.recordings import recording
 @pytest.mark.parametrize("key", MODULES)
 def test_every_line_leads_to_a_reader(key: str, tmp_path: Path) -> None:
     names = get_reader(key).names(tmp_path)
-    assert bool(names) == (not key.startswith("."))
+    assert bool(names) == (not key.startswith(".")) or key == "minari", "Minari's are those on this machine"
     assert all(is_named(entry.name) and entry.name.startswith(f"{key}:") for entry in names)
 
 

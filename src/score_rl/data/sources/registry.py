@@ -12,10 +12,12 @@ MODULES = {
     "replica": "score_rl.data.sources.replica",
     "d4rl": "score_rl.data.sources.d4rl",
     "ogbench": "score_rl.data.sources.ogbench",
+    "minari": "score_rl.data.sources.minari",
     ".hdf5": "score_rl.data.sources.hdf5",
     ".h5": "score_rl.data.sources.hdf5",
 }
 ANY_FILE = ".hdf5"  # files with another ending are read as this
+OF_FOLDERS = "minari"
 PREFIXES = tuple(key for key in MODULES if not key.startswith("."))
 
 
@@ -34,6 +36,8 @@ def get_reader(key: str) -> Reader:
 
 
 def file_reader(path: Path) -> Reader:
-    """The reader of a file."""
+    """The reader of a file, or of a folder: those are Minari's."""
+    if path.is_dir():
+        return get_reader(OF_FOLDERS)
     ending = path.suffix.lower()
     return get_reader(ending if ending in MODULES else ANY_FILE)

@@ -109,7 +109,7 @@ def _opened(path: Path) -> Table:
     if not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is no ordinary file; give the path of a CSV, Parquet or npz file.")
     if path.is_dir():
-        raise InputError(f"{path} is a folder without Minari's data; give the path of a CSV, Parquet or npz file.")
+        raise InputError(f"{path} is a folder; give the path of a CSV, Parquet or npz file.")
     match path.suffix.lower():
         case ".parquet" | ".pq":
             return ParquetTable(path)

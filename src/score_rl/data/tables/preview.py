@@ -43,6 +43,8 @@ def preview(table: Table, roles: Roles, options: Options) -> "RenderableType":
     title = f"The first {rows:,} rows of {table.name} would become {len(recording.columns['rewards']):,} rows"
     ends = np.flatnonzero(recording.columns["trajectory_ends"])
     trajectories = f" in {len(ends):,} {'trajectory' if len(ends) == 1 else 'trajectories'}."
+    shuffled = recording.origin["recipe"]["sorted_here"]
+    trajectories += " The table is not sorted, so these are from all over it; importing sorts all rows." * shuffled
     return Group(Text(title + trajectories), _shown_rows(recording, columns, int(ends[0]) + 1))
 
 

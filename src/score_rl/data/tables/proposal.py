@@ -3,7 +3,7 @@
 import dataclasses
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from score_rl.data.tables.roles import Roles
@@ -27,6 +27,7 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     ),
     "next_observations": ("next",),
 }  # fmt: skip
+FEW = 5  # words in a column that may be marks
 SINGLE = ("episode", "time", "reward", "cost", "terminal", "timeout")
 
 
@@ -48,6 +49,9 @@ def propose(table: Table) -> Proposal:
         named = [name for name in free if _fits(role, name, table)]
         if named and not (role == "cost" and "reward" in chosen):
             chosen[role] = named[0]
+    if "time" not in chosen:
+        dated = [name for name in table.names if name not in chosen.values() and _holds_dates(table, name)]
+        chosen |= {"time": dated[0]} if len(dated) == 1 else {}
     rest = [name for name in table.names if name not in chosen.values()]
     numbers = [name for name in rest if _is_number(sample[name])]
     following = [name for name in numbers if _words(name)[:1] == ["next"]]
@@ -62,11 +66,34 @@ def propose(table: Table) -> Proposal:
         unclear.append("which column is the reward")
     if "episode" not in chosen and "terminal" not in chosen and "timeout" not in chosen:
         unclear.append("which column tells the episodes; without one the whole table is one")
+    unclear += _marks(sample, [name for name in rest if name not in numbers], chosen)
+    unclear += _gaps(sample, [*observations, *actions])
     roles = Roles(
         tuple(observations), tuple(actions), next_observations=tuple(following),
         **dict[str, Any](chosen),
     )  # fmt: skip
     return Proposal(roles, tuple(unclear), tuple(name for name in rest if name not in numbers))
+
+
+def _marks(sample: "polars.DataFrame", texts: Sequence[str], chosen: Mapping[str, str]) -> Iterator[str]:
+    """Columns of a few words, one of which may mark the ends of episodes."""
+    for name in texts if "terminal" not in chosen else ():
+        words = sample[name].drop_nulls().unique().sort().to_list()
+        if 1 < len(words) <= FEW:
+            yield (
+                f"whether {name} marks failures (it holds {', '.join(map(str, words))}); if so, add "
+                f"--terminal {shlex.quote(f'{name}={words[0]}')}, with the word that does"
+            )
+
+
+def _gaps(sample: "polars.DataFrame", names: Sequence[str]) -> Iterator[str]:
+    """Columns with empty cells."""
+    missing = [name for name in names if sample[name].null_count()]
+    if missing:
+        yield (
+            f"what becomes of empty cells ({', '.join(missing)}); add --missing forward for the value before, or "
+            "--missing drop to leave such rows out"
+        )
 
 
 def command(file: str, roles: Roles, *, out: str, bounds: bool) -> str:
@@ -114,8 +141,8 @@ def _named_as(role: str, name: str) -> bool:
     words = _words(name)
     if role == "time":  # `run_time` is one, `time_constant` is none
         return bool(words) and words[-1] in WORDS[role]
-    if role in ("reward", "cost"):
-        return " ".join(words) in WORDS[role] or (len(words) == 2 and words[0] in WORDS[role])
+    if role in ("reward", "cost"):  # `reward_sum` and `energy cost` are, `cost_of_heat_per_day` may be another thing
+        return bool({" ".join(words), *(words if len(words) == 2 else ())} & set(WORDS[role]))
     return any(word in WORDS[role] for word in words)
 
 
@@ -127,6 +154,16 @@ def _words(name: str) -> list[str]:
 def _is_number(cells: "polars.Series") -> bool:
     pl = import_polars("a table")
     return bool(cells.dtype.is_numeric() or cells.dtype == pl.Boolean)
+
+
+def _holds_dates(table: Table, column: str) -> bool:
+    """Whether a column of texts, or of a type of its own, holds times of day."""
+    if _is_number(table.sample[column]) or not table.sample[column].count():
+        return False
+    try:
+        return TimeForm.of(table, column).seconds is not None
+    except InputError:
+        return False
 
 
 def _is_time(table: Table, column: str) -> bool:
