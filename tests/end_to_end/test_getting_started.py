@@ -62,7 +62,7 @@ def test_from_a_csv_to_actions(score: Score, logs: Any, monkeypatch: pytest.Monk
     tiny = dataclasses.replace(
         EFFORTS["quick"], updates=20, density_updates=20, model_epochs=1, hidden=(8, 8), model_hidden=(8, 8)
     )
-    monkeypatch.setitem(judging.EFFORTS, "quick", tiny)  # type: ignore[index]
+    monkeypatch.setitem(judging.EFFORTS, "quick", tiny)
     done = run_all(score, smaller)
     assert [command[0] for command, _ in done] == ["data", "data", "data", "train", "judge", "report", "export", "act"]
     proposed = done[0][1].out
