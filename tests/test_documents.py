@@ -61,7 +61,8 @@ def test_from_a_table_of_logs_to_a_judgement(
     table = {
         "batch": np.arange(rows) // length, "temperature": temperature, "load": np.sin(np.arange(rows) / 9),
         "ambient": 20 + np.cos(np.arange(rows) / 30), "power": power, "fan": fan, "cost": 1e-3 * power + 1e-4 * fan,
-        "outcome": np.where(np.arange(rows) % (4 * length) == 4 * length - 1, "failed", "done"), "time": np.arange(rows) % length,
+        "outcome": np.where(np.arange(rows) % (4 * length) == 4 * length - 1, "failed", "done"),
+        "time": np.arange(rows) % length,
     }  # fmt: skip
     pandas.DataFrame(table).sample(frac=1, random_state=0).to_csv("logs.csv", index=False)  # in no order
     write, look = (block for block in blocks("docs/data.md") if "logs.hdf5" in block)
