@@ -78,10 +78,10 @@ class RunResult:
         curve = self.curves.get(name)
         return float(curve.values[-1]) if curve is not None and len(curve.values) else None
 
-    def late(self, name: str) -> float | None:
-        """The mean of the newest values of a metric, `LAST_EVALUATIONS` of them or all that there are."""
+    def late(self, name: str, number: int = LAST_EVALUATIONS) -> float | None:
+        """The mean of the newest values of a metric, so many of them or all that there are."""
         curve = self.curves.get(name)
-        return float(curve.values[-LAST_EVALUATIONS:].mean()) if curve is not None and len(curve.values) else None
+        return float(curve.values[-number:].mean()) if curve is not None and len(curve.values) else None
 
     @property
     def score(self) -> float | None:

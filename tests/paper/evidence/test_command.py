@@ -72,7 +72,7 @@ def test_the_command_writes_and_checks(
     assert text.endswith("after\n")
     assert "out of date" not in text
     assert "| hopper-expert | replica | 112.0 ± 0.3 | [91.0 ± 1.0](" in text
-    assert "(**1 M × 2**) | – | -21.0 | too few seeds | – | – | – |" in text
+    assert "(**1 M × 2**) | 91.0 | – | -21.0 | too few seeds | – | – | – |" in text
     assert text.count("not run yet") == 14
     with pytest.raises(ValueError, match="no table is called 'nonsense'"):
         command.rewritten("<!-- evidence:nonsense --> <!-- /evidence:nonsense -->", made_up, tmp_path)

@@ -3,10 +3,12 @@
 import dataclasses
 from pathlib import Path
 
+import numpy as np
+
 from score_rl.paper.evidence import cells, reading, tables
 from score_rl.paper.experiments.protocols import Protocol, closest, labelled, protocol_of
 from score_rl.report.results import Group, RunResult
-from tests.paper.evidence.made_up import MILLION, runs
+from tests.paper.evidence.made_up import MILLION, curve_of, runs
 
 # -- protocols -------------------------------------------------------------------------------------------------------
 
@@ -100,6 +102,16 @@ def test_fresh_episodes_belong_to_their_seeds() -> None:
     found = reading.collect(made).results["score", "hopper-medium"]
     assert (found.scores, found.fresh) == ([1, 3], [10, 30])
     assert reading.collect(runs("score", "replica:hopper-medium", [1])).results["score", "hopper-medium"].fresh is None
+
+
+def test_beside_last_policies_stand_the_means_of_the_last_six_evaluations(tmp_path: Path) -> None:
+    """A seed's last policy is 60 lower than what it had: the mean shows it, and its interval is Student's."""
+    made = [curve_of("score", "replica:hopper-medium", [9, 9, *[70 + seed] * 5, 10], seed=seed) for seed in range(3)]
+    found = reading.collect(made).results["score", "hopper-medium"]
+    assert found.scores == [10, 10, 10]
+    np.testing.assert_allclose(found.late, [60, 60 + 5 / 6, 60 + 10 / 6])
+    assert cells.late(found) == "60.8 [58.8, 62.9]"
+    assert "| 60.8 [58.8, 62.9] |" in tables.methods(reading.collect(made), tmp_path)
 
 
 def test_intervals_overlap_or_not() -> None:

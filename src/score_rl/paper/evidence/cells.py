@@ -9,7 +9,7 @@ import numpy as np
 
 from score_rl.paper.evidence.records import Result
 from score_rl.report.published import SEEDS, Printed, printed
-from score_rl.report.statistics import Estimate, agreement
+from score_rl.report.statistics import Estimate, agreement, mean_over_seeds
 
 NOTHING = "–"
 
@@ -71,6 +71,11 @@ def overlaps(result: Result) -> str:
     """Whether Student's 95 % intervals of both means overlap, and Welch's p where that hides a difference."""
     paper = paper_of(result)
     return NOTHING if paper is None else agreement(result.scores, *paper, SEEDS)
+
+
+def late(result: Result) -> str:
+    """The mean over seeds of their means of the last six evaluations, with Student's 95 % interval."""
+    return interval(mean_over_seeds(np.array(result.late))) if result.late else NOTHING
 
 
 # -- of several ------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from score_rl.paper.evidence.records import Choice, Ending, Evidence, Result, re
 from score_rl.paper.evidence.six_sets import FOLDER, read_six_sets
 from score_rl.paper.evidence.wanted import WANTED, read_wanted
 from score_rl.paper.experiments.choice import USUAL, Setting, best, ending, setting_means, setting_of
+from score_rl.paper.experiments.curves import EVALUATIONS
 from score_rl.paper.experiments.execution import once
 from score_rl.paper.experiments.protocols import candidates, ordinary, protocol_of, was_chosen
 from score_rl.report.grouping import gather, group, tell_apart, unusual
@@ -112,6 +113,7 @@ def result_of(group: Group) -> Result:
         protocol=protocol_of(group),
         precision=ended[0].request.get("precision", "float32"),
         scores=group.final(SCORE).tolist(),
+        late=[mean for run in ended if (mean := run.late(SCORE, EVALUATIONS)) is not None],
         fresh=None if None in again else [value for value in again if value is not None],
         files=tuple(dict.fromkeys(run.folder / SUMMARY for run in ended)),
         unusual=", ".join(f"{name} = {value}" for name, value in unusual(ended[0], ended[0].config).items()),

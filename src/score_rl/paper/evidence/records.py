@@ -27,6 +27,7 @@ class Result:
     protocol: Protocol
     scores: Sequence[float]  # one for each seed
     fresh: Sequence[float] | None = None  # the same policies in 100 fresh episodes
+    late: Sequence[float] = ()  # means of each seed's last six evaluations
     files: tuple[Path, ...] = ()
     precision: str = "float32"
     unusual: str = ""  # settings that are not its authors'

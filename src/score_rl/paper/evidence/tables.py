@@ -10,6 +10,7 @@ from score_rl.paper.evidence.cells import (
     difference,
     in_fresh_episodes,
     interval,
+    late,
     length,
     length_if_shorter,
     link,
@@ -53,8 +54,8 @@ def other_methods(evidence: Evidence) -> str:
 
 def methods(evidence: Evidence, base: Path) -> str:
     """Every method on every data set for which something is stored."""
-    headings = ["data set", "method", "data", "rows", "precision", "updates × seeds", "here", "100 episodes", "paper"]
-    headings += ["difference", "overlap"]
+    headings = ["data set", "method", "data", "rows", "precision", "updates × seeds", "here"]
+    headings += ["last six [95 %]", "100 episodes", "paper", "difference", "overlap"]
     rows = [
         [dataset, *method_cells(result, base)]
         for dataset in paper_datasets()
@@ -63,7 +64,7 @@ def methods(evidence: Evidence, base: Path) -> str:
     ]
     if not rows:
         return "Nothing is stored yet."
-    paragraphs = [table(headings, rows, (3, 9)), other_methods(evidence)]
+    paragraphs = [table(headings, rows, (3, 10)), other_methods(evidence)]
     if evidence.variants:
         paragraphs.append(f"With other settings than their authors': {listed(evidence.variants, base)}.")
     if evidence.others:
@@ -77,7 +78,7 @@ def method_cells(result: Result, base: Path) -> list[str]:
     score = link(spread(result.scores), result.files, base)
     beside = [NOTHING if paper is None else str(paper), difference(result), overlaps(result)]
     about = [algorithm_title(result.algorithm), result.data, rows, result.precision, length(result)]
-    return [*about, score, in_fresh_episodes(result, base), *beside]
+    return [*about, score, late(result), in_fresh_episodes(result, base), *beside]
 
 
 def listed(results: Sequence[Result], base: Path) -> str:
