@@ -13,7 +13,14 @@ from score_rl.store.judgements import DataJudgement
 from tests.plants import heating
 
 SMALL = Effort(
-    updates=800, critics=3, hidden=(32, 32), density_updates=500, models=3, model_hidden=(32, 32), model_epochs=40
+    updates=800,
+    critics=3,
+    hidden=(32, 32),
+    density_updates=500,
+    models=3,
+    model_hidden=(32, 32),
+    model_epochs=12,
+    model_updates=2_000,
 )
 
 

@@ -11,7 +11,7 @@ from score_rl.data.treatment import Treatment
 from score_rl.judge.candidates import Candidates
 from score_rl.judge.dynamics import Model
 from score_rl.judge.evidence import Evidence
-from score_rl.judge.fitting import BehaviourDensity, Effort, FittedQ, fit_density, fit_model, fit_q
+from score_rl.judge.fitting import BehaviourDensity, Effort, FittedQ, fit_density, fit_model, fit_q, work
 from score_rl.judge.importance import weighted_estimates
 from score_rl.judge.intervals import of_members
 from score_rl.judge.model_estimate import rollout_values
@@ -19,7 +19,6 @@ from score_rl.store.judgements import FITTED, IMPORTANCE, MODEL, PESSIMISTIC, RO
 
 STARTS = 100  # of imagined rollouts, at most
 LONGEST_ROLLOUT = 200
-MODEL_BATCH = 256  # rows of an update of the model, to count its work by
 
 
 class Fits(NamedTuple):
@@ -40,11 +39,10 @@ class Estimates(NamedTuple):
 
 def fit_evaluators(dataset: Dataset, candidates: Candidates, discount: float, effort: Effort, quiet: bool) -> Fits:
     """All evaluators, with one bar over their updates."""
-    epoch = len(dataset) // MODEL_BATCH + 1
-    work = effort.updates * (len(candidates) + 1) + effort.density_updates + effort.model_epochs * epoch
-    with row_progress("fitting evaluators", work, shown=not quiet, unit="updates") as advance:
+    total = work(dataset, len(candidates), effort)
+    with row_progress("fitting evaluators", total, shown=not quiet, unit="updates") as advance:
         behaviour = fit_density(dataset, effort, advance)
-        model = fit_model(dataset, effort, lambda epochs: advance(epochs * epoch))
+        model = fit_model(dataset, effort, advance)
         return Fits(behaviour, model, fit_q(dataset, candidates, discount, effort, advance))
 
 

@@ -1,6 +1,7 @@
 """The evaluators: fitted Q, the behaviour's density and the dynamics model, each trained as a fleet on the engine."""
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ from score_rl.judge.fitted_q import FITTED_Q, Table, values
 
 Advance = Callable[[int], None]  # so many updates of so many policies are done
 BEHAVIOUR = "behaviour"
+MODEL_BATCH = 256
+PATIENCE = 5  # epochs of a large data set without improvement that end the fitting of the model
 MEMORY_SHARE = 0.5  # of what is free, for the tables and critics of one fleet
 
 
@@ -42,6 +45,7 @@ class Effort:
     models: int = 5
     model_hidden: tuple[int, ...] = (64, 64)
     model_epochs: int = 60
+    model_updates: int = 4_000  # at least, where nothing ends the fitting early: small data have short epochs
     rows: int = 50_000  # that evaluators are fitted to, at most
 
 
@@ -188,11 +192,23 @@ def fit_density(dataset: Dataset, effort: Effort, advance: Advance = lambda done
 
 
 def fit_model(dataset: Dataset, effort: Effort, advance: Advance = lambda done: None) -> tuple[Model, Treatment]:
-    """The dynamics ensemble; `advance` is told of epochs."""
-    chosen = {"models": effort.models, "hidden": effort.model_hidden, "epochs": effort.model_epochs}
+    """The dynamics ensemble; `advance` is told of updates."""
+    each = max(1, len(dataset) // MODEL_BATCH)  # updates of an epoch
+    stretch = max(1.0, effort.model_updates / (effort.model_epochs * each))
+    chosen = {
+        "models": effort.models, "hidden": effort.model_hidden, "batch_size": MODEL_BATCH,
+        "epochs": math.ceil(effort.model_epochs * stretch), "patience": math.ceil(PATIENCE * stretch),
+    }  # fmt: skip
     program = FleetProgram([Run("model", DYNAMICS, dataset, 0, make_config(DYNAMICS, chosen))])
-    state = run_stages(program, program.init(), advance)
+    state = run_stages(program, program.init(), lambda epochs: advance(epochs * each))
     return _first((state.model, program.inputs.treatment))
+
+
+def work(dataset: Dataset, policies: int, effort: Effort) -> int:
+    """Updates of all evaluators together, if none ends early."""
+    each = max(1, len(dataset) // MODEL_BATCH)
+    model = max(effort.model_epochs * each, effort.model_updates)
+    return effort.updates * (policies + 1) + effort.density_updates + model
 
 
 def _first(tree: Sequence[Any]) -> Any:
