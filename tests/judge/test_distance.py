@@ -33,7 +33,7 @@ def test_recorded_actions_are_as_unknown_as_one_in_a_hundred(evaluators: Fitted)
 def test_actions_that_were_never_taken_are_unknown_unlikely_and_at_their_bounds(evaluators: Fitted) -> None:
     far = distance_of(evaluators, lambda s: np.ones_like(s))
     near = distance_of(evaluators, plant.linear(plant.GAIN))
-    assert far.unknown > 0.05 > 5 * near.unknown, "a linear plant can be continued far beyond its data"
+    assert far.unknown > 0.03 > near.unknown, "a linear plant can be continued far beyond its data"
     assert far.unlikely > 0.5
     assert near.unlikely == 0
     assert far.saturated == 1.0

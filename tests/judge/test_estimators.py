@@ -24,7 +24,7 @@ def test_imagined_values_are_those_of_the_plant(evaluators: Fitted) -> None:
     first = evaluators.dataset.observations[evaluators.dataset.trajectories[:, 0], 0]
     start = float(np.square(first[np.linspace(0, len(first) - 1, STARTS).astype(int)]).mean())
     exact = [plant.truncated(*each, steps=10, start=start) for each in POLICIES]
-    np.testing.assert_allclose(values, exact, atol=0.008)
+    np.testing.assert_allclose(values, exact, atol=0.016)
 
 
 def test_differences_have_their_signs(evaluators: Fitted) -> None:
