@@ -6,7 +6,7 @@
 The rules, written before the first number was seen:
 
 1. Of each data set a fifth of the trajectories is held out. Policies are trained on the rest: several methods and
-   settings of SCORE, two seeds, each kept at several ages (numbers of updates).
+   settings of SCORE, each kept at several ages (numbers of updates); two seeds at full size, one at the small size.
 2. The judge sees the logs alone. Its estimates, verdicts and discount are those of `score judge`.
 3. The truth is a policy's mean undiscounted return in fresh episodes (success in percent on OGBench). Rank
    correlation, regret and Sharpe ratio use it. Absolute errors use the true discounted value per step.
@@ -35,6 +35,7 @@ from score_rl.data.splitting import split_dataset
 from score_rl.disk import write_file
 from score_rl.judge.judging import effort_of, judge_policies, usual_discount
 from score_rl.judge.sources import Parts
+from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.store.judgements import DataJudgement, PolicyJudgement, rank_of
 from score_rl.store.provenance import provenance
 
@@ -58,7 +59,7 @@ class Size:
 
 
 SIZES = {
-    "small": Size(50_000, (1_500, 3_000), (0, 1), 5, "quick", {"hidden": (64, 64), "batch_size": 128}, False),
+    "small": Size(30_000, (1_000, 2_000), (0,), 5, "quick", {"hidden": (64, 64), "batch_size": 64}, False),
     "full": Size(None, (30_000, 100_000, 300_000), (0, 1), 20, "normal", {}, True),
 }
 
@@ -146,6 +147,7 @@ def _row(one: Aged, judged: PolicyJudgement, earned: Any) -> dict[str, Any]:
 
 
 def main(asked: Arguments) -> None:
+    keep_compiled_programs()
     began, size = time.monotonic(), SIZES[asked.size]
     sets = SMALL_SETS if asked.size == "small" else FULL_SETS
     contenders = SMALL if asked.size == "small" else FULL

@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from score_rl.cli.terminal import plus_minus
-from score_rl.report.results import LAST_EVALUATIONS, Group, RunResult
+from score_rl.report.results import LAST_EVALUATIONS, LENGTH, RETURN, SCORE, Group, RunResult
 from score_rl.report.tables import mean_and_std
+from score_rl.store.judgements import WORSE
 
-RETURN, SCORE = "evaluation/return", "evaluation/score"
 MOST_RUNS = 40  # that are listed; of more, only those that need a look
 
 
@@ -27,7 +27,7 @@ def results_tables(experiment: Any, width: int) -> Lines:
     groups = group(runs)
     if len(runs) == 1 or not any(each.measured(metric) for each in groups):
         return Lines(runs_table(experiment, runs, metric, width))
-    shown = runs if len(runs) <= MOST_RUNS else [run for run in runs if not run.finished or run.warning is not None]
+    shown = runs if len(runs) <= MOST_RUNS else [run for run in runs if not run.finished or run.is_suspect]
     left_out = len(runs) - len(shown)
     parts: list[Any] = [runs_table(experiment, shown, metric, width)] if shown else []
     parts += [f"{left_out} more runs finished; `score report` shows each.\n"] if left_out else []
@@ -47,28 +47,44 @@ def runs_table(experiment: Any, runs: Sequence[RunResult], metric: str, width: i
     for heading in headings + ["learned policy"] * judged:
         table.add_column(heading, justify="right")
     table.add_column("state")
-    states = [run.status + (", doubtful" if run.warning is not None else "") for run in runs]
-    others = sum(map(len, headings)) + 14 * judged + max(map(len, states)) + 3 * (len(headings) + judged + 1) + 2
+    states = [state_of(run) for run in runs]
+    longest = max(map(len, ("not to be trusted", *(run.status for run in runs))))
+    others = sum(map(len, headings)) + 14 * judged + longest + 3 * (len(headings) + judged + 1) + 2
     for run, state in zip(runs, states, strict=True):
         cells = [name_in_lines(run.name, max(20, width - others))] + ([] if together else [f"{run.step:,}"])
-        cells += [plus_minus(*_behaviour(experiment, run.dataset, metric))] if alone and judged else []
-        cells += [plus_minus(run.last(metric), run.last(f"{metric}_std"))] if judged else []
+        cells += [_behaviour(experiment, run.dataset, metric)] if alone and judged else []
+        cells += [_learned(experiment, run, metric)] if judged else []
         table.add_row(*cells, state)
     return table
 
 
+def state_of(run: RunResult) -> Text:
+    """How a run ended, and in words what speaks against its policy."""
+    words = [run.status]
+    if run.warning is not None:
+        words.append("doubtful")
+    if run.verdict is not None:
+        words.append(f"judged {run.verdict}" if run.verdict == WORSE else run.verdict)
+    return Text(",\n".join(words), style="bold red" if run.is_suspect else "")
+
+
 def settings_table(experiment: Any, dataset: str, groups: Sequence[Group], metric: str) -> Table:
     """The mean over seeds for each method and setting on one data set, best first."""
-    behaviour = plus_minus(*_behaviour(experiment, dataset, metric))
+    behaviour = _behaviour(experiment, dataset, metric)
     table = new_table(f"{escape(dataset)}, behaviour policy {behaviour}\nmean ± std over seeds, best first")
     table.add_column("method and settings")
     for heading in ("seeds", "last policy", f"last {LAST_EVALUATIONS} evaluations"):
         table.add_column(heading, justify="right")
     mine = [each for each in groups if each.dataset == dataset]
+    said = any(run.is_suspect for each in mine for run in each.runs)
+    if said:
+        table.add_column("suspect")
     for each in sorted(mine, key=lambda each: _mean(each.final(metric)), reverse=True):
         last, late = each.final(metric), each.late(metric)
         seeds = str(len(last)) if len(last) == len(each.runs) else f"{len(last)} of {len(each.runs)}"
-        table.add_row(Text(each.method), seeds, _over_seeds(last), _over_seeds(late))
+        suspects = sum(run.is_suspect for run in each.runs)
+        doubt = [f"[bold red]{suspects} of {len(each.runs)}[/]" if suspects else ""] if said else []
+        table.add_row(Text(each.method), seeds, _over_seeds(last), _over_seeds(late), *doubt)
     return table
 
 
@@ -90,11 +106,22 @@ def name_in_lines(name: str, longest: int) -> str:
     return escape("\n".join(lines))
 
 
-def _behaviour(experiment: Any, dataset: str, metric: str) -> tuple[float | None, float | None]:
-    """What the policy that recorded the data reaches."""
+def _behaviour(experiment: Any, dataset: str, metric: str) -> str:
+    """What the policy that recorded the data reaches: per episode where it recorded whole ones, else per step."""
     data = experiment.record.datasets[dataset].to_json()
     key = "behaviour_score" if metric == SCORE else "behaviour_return"
-    return data.get(key), data.get(f"{key}_std")
+    if key not in data and metric == RETURN and "behaviour_reward" in data:
+        return f"{data['behaviour_reward']:.4g} per step"
+    return plus_minus(data[key], data.get(f"{key}_std")) if key in data else "not known"
+
+
+def _learned(experiment: Any, run: RunResult, metric: str) -> str:
+    """What a run's last policy reaches; per step too, where that is all that is known of the behaviour policy."""
+    reached, length = plus_minus(run.last(metric), run.last(f"{metric}_std")), run.last(LENGTH)
+    whole = "behaviour_return" in experiment.record.datasets[run.dataset].to_json()
+    if metric == SCORE or whole or not length:
+        return reached
+    return f"{reached}\n{(run.last(metric) or 0.0) / length:.4g} per step"
 
 
 def _mean(values: np.ndarray) -> float:

@@ -46,6 +46,7 @@ def facts(dataset: Dataset) -> dict[str, str]:
         f"{_span(dataset.action_low, dataset.action_high)}",
         **_trajectory_facts(dataset),
         "return": _mean_and_range(whole),
+        **_unequal(dataset),
     }
     scores = normalised_score(dataset.environment or "", whole)
     if scores is not None:
@@ -143,6 +144,15 @@ def _mean_and_range(values: np.ndarray) -> str:
     numbers = (values.mean(), values.std(), values.min(), values.max())
     mean, deviation, least, most = (f"{number:.{digits}f}" for number in numbers)
     return f"{mean} ± {deviation}, {least} to {most}"
+
+
+def _unequal(dataset: Dataset) -> dict[str, str]:
+    """That sums over recordings of unequal length do not compare."""
+    lengths = dataset.recorded.lengths
+    stopped = lengths[~dataset.terminals[dataset.trajectories[:, 1] - 1]]
+    if len(np.unique(stopped)) < 2:
+        return {}
+    return {"": "recordings that stopped differ in length: compare rewards per step, not returns"}
 
 
 def _reward(rewards: np.ndarray) -> str:

@@ -1,7 +1,7 @@
 """Environments: batched MuJoCo locomotion with D4RL's physics, any Gymnasium environment, normalised scores."""
 
 from score_rl.envs.interface import PHYSICS, Environment, Step, available_cores
-from score_rl.envs.making import is_module_named, make_environment
+from score_rl.envs.making import episode_limit, is_module_named, make_environment
 from score_rl.envs.tasks import TASKS, Task, normalised_score, reference_span, task_of, terminates
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Step",
     "Task",
     "available_cores",
+    "episode_limit",
     "is_module_named",
     "make_environment",
     "normalised_score",

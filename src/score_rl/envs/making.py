@@ -1,7 +1,7 @@
 """Environments by name."""
 
 from score_rl.envs.interface import PHYSICS, Environment
-from score_rl.envs.tasks import TASKS, task_of
+from score_rl.envs.tasks import TASKS, step_limit, task_of
 from score_rl.errors import unknown_name
 
 
@@ -30,3 +30,13 @@ def make_environment(name: str, slots: int, *, physics: str = "d4rl", threads: i
     from score_rl.envs.gymnasium_slots import GymnasiumSlots
 
     return GymnasiumSlots(name, slots)
+
+
+def episode_limit(name: str | None) -> int | None:
+    """After how many steps an episode is cut in this environment, as far as that is known without making it."""
+    if name is None or step_limit(name) is not None or is_module_named(name):
+        return step_limit(name)
+    import gymnasium
+
+    registered = gymnasium.registry.get(name)
+    return None if registered is None else registered.max_episode_steps

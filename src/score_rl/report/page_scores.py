@@ -48,7 +48,7 @@ def headline(group: Group) -> dict[str, Any]:
         "late": f"{group.late(metric).mean():.1f}" if len(values) else None,
         "so_far": f"{np.mean(so_far):.1f}" if so_far and not len(values) else None,
         "judged": group.measured(metric),
-        "behaviour": data.get("behaviour_score" if scored else "behaviour_return"),
+        "behaviour": data.get("behaviour_score" if scored else "behaviour_return") if group.measured(metric) else None,
         "behaviour_unit": "" if scored else "return",
         "paper": paper_cell(group) if metric == SCORE else None,
         "step": min(run.step for run in group.runs),

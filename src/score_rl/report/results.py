@@ -17,12 +17,14 @@ from jaxtyping import Float, Int
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError, as_read, printable
 from score_rl.store.folder import Folder
+from score_rl.store.judgements import DOUBTFUL, WORSE, PolicyJudgement, read_judgement
 from score_rl.store.lock import is_held
 from score_rl.store.records import RunStatus
 
-SCORE, RETURN, UNCERTAINTY, SPEED = (
+SCORE, RETURN, LENGTH, UNCERTAINTY, SPEED = (
     "evaluation/score",
     "evaluation/return",
+    "evaluation/episode_length",
     "train/uncertainty",
     "speed/updates_per_second",
 )
@@ -67,6 +69,7 @@ class RunResult:
     notes: tuple[str, ...] = ()  # warnings from before its training, of its experiment
     lost: str | None = None  # what of its measurements is missing
     fleet: int | None = None  # which program of its experiment trained it
+    judged: PolicyJudgement | None = None  # what `score judge` said of its last policy
     fresh_scores: Mapping[int, float] = dataclasses.field(default_factory=dict)  # of its last policy, by fresh episodes
 
     @property
@@ -82,6 +85,16 @@ class RunResult:
         """The mean of the newest values of a metric, so many of them or all that there are."""
         curve = self.curves.get(name)
         return float(curve.values[-number:].mean()) if curve is not None and len(curve.values) else None
+
+    @property
+    def verdict(self) -> str | None:
+        """What `score judge` said of its last policy, in words; None if it was not asked, or trained on since."""
+        return None if self.judged is None or self.judged.step not in (None, self.step) else self.judged.verdict
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether training or the judge has found that its policy must not be taken for a success."""
+        return self.warning is not None or self.verdict in (WORSE, DOUBTFUL)
 
     @property
     def score(self) -> float | None:
@@ -181,7 +194,8 @@ def read_experiment(path: Path) -> list[RunResult]:
         raise InputError(f"{path} cannot be read ({error}); restore it, or leave it out.") from error
     requests = {asked.name: record.request.alone(asked.name) for asked in record.request.algorithms}
     datasets = {name: dataset.to_json() for name, dataset in record.datasets.items()}
-    judged = record.request.environment
+    judged, said = record.request.environment, read_judgement(path)
+    verdicts = {} if said is None else said.runs
     files = (path / "experiment.json", folder.metrics_path, path / "status.json")
     updated = max(file.stat().st_mtime for file in files if file.exists())
     held = is_held(path)
@@ -216,6 +230,7 @@ def read_experiment(path: Path) -> list[RunResult]:
                 notes=tuple(map(as_read, status.warnings)),
                 lost=_lost(entry, mine, record.request.log_every),
                 fleet=run.fleet,
+                judged=verdicts.get(run.id),
             )
         )
     return results

@@ -12,7 +12,7 @@ from score_rl.data.sources.hdf5 import Metadata, read_metadata
 from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.registry import is_named
 from score_rl.data.splitting import split_dataset
-from score_rl.envs import is_module_named, normalised_score
+from score_rl.envs import episode_limit, is_module_named, normalised_score
 from score_rl.errors import InputError
 from score_rl.run.given_data import KEPT
 from score_rl.run.trusted_modules import refuse_foreign, refuse_foreign_modules
@@ -124,18 +124,34 @@ def _refuse_others(record: ExperimentRecord, dataset: Dataset) -> None:
 
 def dataset_record(dataset: Dataset) -> DatasetRecord:
     """What a stored result says of its data, the behaviour policy's performance included."""
-    returns, complete = dataset.returns()
-    chosen = returns[complete] if complete.any() else returns
-    scores = normalised_score(dataset.environment, chosen) if dataset.environment else None
+    whole = whole_episodes(dataset)
+    scores = normalised_score(dataset.environment, whole) if dataset.environment and whole is not None else None
     return DatasetRecord(
         checksum=dataset.checksum,
         rows=len(dataset),
         trajectories=len(dataset.trajectories),
         environment=dataset.environment,
         source=dict(dataset.source),
-        behaviour_return=float(chosen.mean()),
-        behaviour_return_std=float(chosen.std()),
+        behaviour_return=None if whole is None else float(whole.mean()),
+        behaviour_return_std=None if whole is None else float(whole.std()),
         behaviour_score=None if scores is None else float(scores.mean()),
         behaviour_score_std=None if scores is None else float(scores.std()),
+        behaviour_reward=float(dataset.rewards.mean(dtype=np.float64)),
         labels=dataset.labels,
     )
+
+
+def whole_episodes(dataset: Dataset) -> np.ndarray | None:
+    """Returns of recorded trajectories that are as long as episodes of their environment; None if there are none.
+
+    A sum over a recording that merely stopped says nothing beside a sum over a whole episode. Whole is what ended in a
+    terminal or was cut at the environment's own limit. Where no limit is known, all that stopped must be equally long.
+    """
+    returns, complete = dataset.returns()
+    stopped = complete & ~dataset.terminals[dataset.trajectories[:, 1] - 1]
+    lengths, limit = dataset.recorded.lengths, episode_limit(dataset.environment)
+    if limit is not None:
+        complete = complete & (~stopped | (lengths >= limit))
+    elif len(np.unique(lengths[stopped])) > 1:
+        return None
+    return returns[complete] if complete.any() else None

@@ -79,10 +79,11 @@ class DatasetRecord:
     trajectories: int | None
     environment: str | None
     source: Mapping[str, Any]
-    behaviour_return: float | None = None
+    behaviour_return: float | None = None  # None: no recorded trajectory is as long as an episode
     behaviour_return_std: float | None = None
     behaviour_score: float | None = None  # None: the environment has no reference scores
     behaviour_score_std: float | None = None
+    behaviour_reward: float | None = None  # per step
     labels: Labels = NO_LABELS  # names and units of the columns
 
     def to_json(self) -> dict[str, Any]:
@@ -103,6 +104,7 @@ class DatasetRecord:
             behaviour_return_std=stored.optional("behaviour_return_std", float),
             behaviour_score=stored.optional("behaviour_score", float),
             behaviour_score_std=stored.optional("behaviour_score_std", float),
+            behaviour_reward=stored.optional("behaviour_reward", float),
             labels=Labels(_names(stored, "observation_names"), _names(stored, "action_names"), _units(stored)),
         )
 
