@@ -13,7 +13,7 @@ from score_rl.errors import InputError
 from score_rl.report.drawing import save_figure
 from score_rl.report.inline_svg import inline_svg
 
-RAW = ("experiment.json", "status.json", "metrics.csv", "summary.json", "curves.csv")
+RAW = ("experiment.json", "status.json", "judgement.json", "metrics.csv", "summary.json", "curves.csv")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +59,12 @@ class PageFiles:
         write_file(self.out / "tables" / f"{name}.csv", csv)
         write_file(self.out / "tables" / f"{name}.tex", latex)
         return [("CSV", _link("tables", f"{name}.csv")), ("LaTeX", _link("tables", f"{name}.tex"))]
+
+    def write_csv(self, name: str, csv: str) -> list[tuple[str, str]]:
+        """A table as CSV alone."""
+        name = self.unused_name("tables", name)
+        write_file(self.out / "tables" / f"{name}.csv", csv)
+        return [("CSV", _link("tables", f"{name}.csv"))]
 
     def copy_raw(self, folder: Path, wanted: str) -> list[tuple[str, str]]:
         """The files of a folder with results, under other names: a report must not be found as one more experiment."""

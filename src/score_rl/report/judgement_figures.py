@@ -1,0 +1,97 @@
+"""Figures of a judgement: estimates with intervals, and histograms of the policies' actions against the data's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from score_rl.report.drawing import new_figure
+from score_rl.report.figure_style import FAINT, INK, WIDTH, light_grid, line_styles, plain, shared_legend, styled
+from score_rl.store.judgements import FITTED, MODEL, PESSIMISTIC, ROBUST, Histogram, PolicyJudgement
+
+SHOWN = {FITTED: "o", PESSIMISTIC: "v", MODEL: "s", ROBUST: "D"}
+LONGEST = 34  # letters of a policy's name beside a figure
+
+
+@styled
+def estimate_intervals(policies: Mapping[str, PolicyJudgement]) -> Any:
+    """How much more than the behaviour each policy earns per step, by each estimator; best first."""
+    figure, axes = new_figure(1, 1, width=WIDTH * 1.5, height=0.9 + 0.5 * len(policies))
+    axis = axes[0, 0]
+    axis.axvline(0, color=INK, linewidth=1)
+    colours = {kind: colour for kind, (colour, _) in line_styles(list(SHOWN)).items()}
+    for place, judged in enumerate(policies.values()):
+        shown = [kind for kind in SHOWN if kind in judged.shown]
+        for number, kind in enumerate(shown):
+            each, y = judged.shown[kind], place + 0.16 * (number - (len(shown) - 1) / 2)
+            axis.plot([each.difference_low, each.difference_high], [y, y], color=colours[kind], linewidth=1.6)
+            label = kind if kind not in axis.get_legend_handles_labels()[1] else None
+            style = {"markersize": 4.5, "linestyle": "none", "label": label}
+            axis.plot([each.difference], [y], marker=SHOWN[kind], color=colours[kind], **style)
+    axis.set_yticks(range(len(policies)), [plain(in_lines(name)) for name in policies])
+    axis.set_ylim(len(policies) - 0.5, -0.5)
+    axis.set_xlabel("reward per step, less the behaviour's")
+    light_grid(axis)
+    shared_legend(figure, [axis], 2)
+    return figure
+
+
+@styled
+def action_histograms(policies: Mapping[str, PolicyJudgement], names: Sequence[str]) -> Any:
+    """For each action by its column's name, where recorded actions lie and where the policies' do."""
+    columns = min(2, len(names))
+    rows = -(-len(names) // columns)
+    figure, axes = new_figure(rows, columns, width=WIDTH * (0.8 if columns > 1 else 1), height=2.1)
+    for number, axis in enumerate(axes.ravel()):
+        if number >= len(names):
+            axis.set_visible(False)
+            continue
+        _histograms(axis, {n: p.distance.actions[number] for n, p in policies.items() if p.distance is not None})
+        axis.set_title(plain(names[number]), loc="left")
+        axis.set_ylabel("share")
+    shared_legend(figure, axes.ravel(), columns)
+    return figure
+
+
+@styled
+def uncertainty_histograms(policies: Mapping[str, PolicyJudgement]) -> Any:
+    """How far a learned model's networks disagree about actions: recorded ones, and the policies'."""
+    figure, axes = new_figure(1, 1, width=WIDTH * 1.2, height=2.4)
+    axis = axes[0, 0]
+    found = {name: judged.distance.uncertainty for name, judged in policies.items() if judged.distance is not None}
+    _histograms(axis, found)
+    axis.set_xlabel("disagreement of the networks, as a power of ten")
+    axis.set_ylabel("share")
+    shared_legend(figure, [axis], 1.2)
+    return figure
+
+
+def _histograms(axis: Any, found: Mapping[str, Histogram]) -> None:
+    """The data as an area, each policy as a line."""
+    styles = line_styles(list(found))
+    first = next(iter(found.values()))
+    axis.stairs(first.data, _edges(first), fill=True, color=FAINT, alpha=0.35, label="data")
+    for name, histogram in found.items():
+        colour, dash = styles[name]
+        axis.stairs(
+            histogram.policy, _edges(histogram), color=colour, linestyle=dash, linewidth=1.4,
+            label=plain(in_lines(name)),
+        )  # fmt: skip
+    axis.set_ylim(bottom=0)
+
+
+def _edges(histogram: Histogram) -> np.ndarray:
+    return np.linspace(histogram.low, histogram.high, len(histogram.policy) + 1)
+
+
+def in_lines(name: str) -> str:
+    """A long name, broken between its parts."""
+    lines = [""]
+    for part in name.split("_"):
+        joined = f"{lines[-1]}_{part}" if lines[-1] else part
+        if lines[-1] and len(joined) > LONGEST:
+            lines[-1] += "_"
+            lines.append(part)
+        else:
+            lines[-1] = joined
+    return "\n".join(lines)
