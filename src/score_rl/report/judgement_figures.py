@@ -10,13 +10,14 @@ from score_rl.report.figure_style import FAINT, INK, WIDTH, light_grid, line_sty
 from score_rl.store.judgements import FITTED, MODEL, PESSIMISTIC, ROBUST, Histogram, PolicyJudgement
 
 SHOWN = {FITTED: "o", PESSIMISTIC: "v", MODEL: "s", ROBUST: "D"}
+HIGHEST = 2.2  # times the data's highest bar: what is higher leaves the frame, or the data would be flat
 LONGEST = 34  # letters of a policy's name beside a figure
 
 
 @styled
 def estimate_intervals(policies: Mapping[str, PolicyJudgement]) -> Any:
     """How much more than the behaviour each policy earns per step, by each estimator; best first."""
-    figure, axes = new_figure(1, 1, width=WIDTH * 1.5, height=0.9 + 0.5 * len(policies))
+    figure, axes = new_figure(1, 1, width=WIDTH * 1.2, height=0.9 + 0.5 * len(policies))
     axis = axes[0, 0]
     axis.axvline(0, color=INK, linewidth=1)
     colours = {kind: colour for kind, (colour, _) in line_styles(list(SHOWN)).items()}
@@ -32,24 +33,19 @@ def estimate_intervals(policies: Mapping[str, PolicyJudgement]) -> Any:
     axis.set_ylim(len(policies) - 0.5, -0.5)
     axis.set_xlabel("reward per step, less the behaviour's")
     light_grid(axis)
-    shared_legend(figure, [axis], 2)
+    shared_legend(figure, [axis], 1.2)
     return figure
 
 
 @styled
 def action_histograms(policies: Mapping[str, PolicyJudgement], names: Sequence[str]) -> Any:
     """For each action by its column's name, where recorded actions lie and where the policies' do."""
-    columns = min(2, len(names))
-    rows = -(-len(names) // columns)
-    figure, axes = new_figure(rows, columns, width=WIDTH * (0.8 if columns > 1 else 1), height=2.1)
-    for number, axis in enumerate(axes.ravel()):
-        if number >= len(names):
-            axis.set_visible(False)
-            continue
+    figure, axes = new_figure(len(names), 1, width=WIDTH * 1.3, height=1.7)
+    for number, (axis, name) in enumerate(zip(axes[:, 0], names, strict=True)):
         _histograms(axis, {n: p.distance.actions[number] for n, p in policies.items() if p.distance is not None})
-        axis.set_title(plain(names[number]), loc="left")
+        axis.set_title(plain(name), loc="left")
         axis.set_ylabel("share")
-    shared_legend(figure, axes.ravel(), columns)
+    shared_legend(figure, axes[:, 0], 1.3)
     return figure
 
 
@@ -77,7 +73,7 @@ def _histograms(axis: Any, found: Mapping[str, Histogram]) -> None:
             histogram.policy, _edges(histogram), color=colour, linestyle=dash, linewidth=1.4,
             label=plain(in_lines(name)),
         )  # fmt: skip
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, HIGHEST * max(first.data))
 
 
 def _edges(histogram: Histogram) -> np.ndarray:

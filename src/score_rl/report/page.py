@@ -20,6 +20,7 @@ from score_rl.report.grouping import distinct, gather, group, tell_apart
 from score_rl.report.page_charts import chart_script, script_checksum
 from score_rl.report.page_curves import VALUE, curve_figures, loss_curves
 from score_rl.report.page_files import PageFiles
+from score_rl.report.page_judgement import judgement_sections, render_judgement, verdict_counts
 from score_rl.report.page_runs import STATES, experiments, folder_names, notes_of, reason, speeds
 from score_rl.report.page_scores import aggregate_section, headline, table_sections
 from score_rl.report.page_text import as_interval, as_number, as_time
@@ -100,6 +101,11 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         noted=notes_of(runs, names),
         newest=as_time(max((run.updated for run in runs if run.updated), default=None)),
         tables=table_sections(groups, methods, files),
+        judgement=render_judgement(judgement_sections(runs, files), environment),
+        in_episodes=any(mine.measured(SCORE) or mine.measured(RETURN) for mine in groups),
+        by_judge=any(run.verdict for run in runs),
+        verdict_counts=verdict_counts,
+        suspects=sum(run.finished and run.is_suspect for run in runs),
         unjudged=[mine for mine in groups if not mine.measured(SCORE) and not mine.measured(RETURN)],
         curves=curves(SCORE, RETURN),
         uncertainty=curves(UNCERTAINTY, VALUE),

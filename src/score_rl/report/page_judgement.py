@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from score_rl.errors import printable
 from score_rl.report.judgement_figures import action_histograms, estimate_intervals, uncertainty_histograms
 from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.results import RunResult
@@ -114,7 +115,7 @@ def _section(data: DataJudgement, created: str, runs: Sequence[RunResult], files
         created=created,
         policies=policies,
         left_out=[run.name for run in runs if run.dataset == data.name and run.name not in data.runs],
-        estimators=list(data.behaviour),
+        estimators=[kind for kind in data.behaviour if any(kind in policy.judged.shown for policy in policies)],
         figures=figures,
         csv=files.write_csv(f"judgement-{data.name}", judgement_csv(data)),
     )
@@ -128,13 +129,26 @@ def render_judgement(sections: Sequence[JudgementSection], environment: Any) -> 
         return Markup("")
     source = resources.files("score_rl.report").joinpath("page_judgement.html").read_text()
     template = environment.from_string(source)
-    functions = {"against": against, "share": share, "beside": zip_names}
+    functions = {"against": against, "share": share, "beside": zip_names, "parts": in_parts}
     return Markup(template.render(sections=sections, most_drawn=MOST_DRAWN, **functions))  # its texts are escaped
+
+
+def in_parts(name: str) -> Any:
+    """A run's name that breaks between its parts, where it has to."""
+    from markupsafe import Markup, escape
+
+    return Markup("_<wbr>").join(escape(printable(part)) for part in name.split("_"))
 
 
 def zip_names(names: Sequence[str], values: Sequence[float]) -> list[tuple[str, float]]:
     """Each value under its name."""
     return list(zip(names, values, strict=True))
+
+
+def verdict_counts(runs: Sequence[RunResult]) -> list[tuple[str, str, int]]:
+    """Verdict, its look, and how many of these runs got it."""
+    found = [run.verdict for run in runs]
+    return [(verdict, look, found.count(verdict)) for verdict, look in CLASSES.items() if verdict in found]
 
 
 def against(estimate: Estimate) -> str:
