@@ -22,7 +22,7 @@ def test_what_all_trajectories_share_cancels_in_differences() -> None:
     shared = np.random.default_rng(0).normal(0, 10, 30)
     policy, behaviour = of_members(np.stack([shared + 0.5, shared])[:, None])
     assert policy.high - policy.low > 4
-    assert (policy.difference_low, policy.difference_high) == (pytest.approx(0.5), pytest.approx(0.5))
+    assert [policy.difference_low, policy.difference_high] == pytest.approx([0.5, 0.5])
     assert (policy.sign, behaviour.sign) == (1, 0)
 
 

@@ -204,7 +204,7 @@ def test_without_any_result_it_says_so(tmp_path: Path) -> None:
     write_experiment(tmp_path / "a", environment=None, dataset="logs", scores={0: [0.0, 0.0, 0.0]})
     found, text = read(write_report([tmp_path / "a"], tmp_path / "out"))
     assert "No run was judged" in text
-    assert "not judged" in text
+    assert "score judge says" in text
     assert not {"scores", "curves", "aggregates", "profiles"} & set(found.ids), "empty sections are absent"
     assert "losses" not in found.ids
     assert not (tmp_path / "out" / "tables").exists(), "docs/report.md says so"
