@@ -46,7 +46,7 @@ def test_a_ruined_policy_is_nowhere_green(page: Path) -> None:
     text = page.read_text()
     assert f'<span class="state failed">{DOUBTFUL}</span>' in text
     assert f'<span class="state finished">{BETTER}</span>' in text
-    row = re.search(rf"<tr><th scope=\"row\">{DATASET}_seed=1</th><td>{DATASET}.*?</tr>", text, re.DOTALL)
+    row = re.search(rf"<tr><th scope=\"row\">{DATASET}_<wbr>seed=1</th><td>{DATASET}.*?</tr>", text, re.DOTALL)
     assert row is not None
     assert "state finished" not in row.group(0)
     assert DOUBTFUL in row.group(0)

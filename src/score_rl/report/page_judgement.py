@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.errors import printable
 from score_rl.report.judgement_figures import action_histograms, estimate_intervals, uncertainty_histograms
 from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.results import RunResult
@@ -129,15 +128,8 @@ def render_judgement(sections: Sequence[JudgementSection], environment: Any) -> 
         return Markup("")
     source = resources.files("score_rl.report").joinpath("page_judgement.html").read_text()
     template = environment.from_string(source)
-    functions = {"against": against, "share": share, "beside": zip_names, "parts": in_parts}
+    functions = {"against": against, "share": share, "beside": zip_names}
     return Markup(template.render(sections=sections, most_drawn=MOST_DRAWN, **functions))  # its texts are escaped
-
-
-def in_parts(name: str) -> Any:
-    """A run's name that breaks between its parts, where it has to."""
-    from markupsafe import Markup, escape
-
-    return Markup("_<wbr>").join(escape(printable(part)) for part in name.split("_"))
 
 
 def zip_names(names: Sequence[str], values: Sequence[float]) -> list[tuple[str, float]]:
