@@ -17,7 +17,7 @@ LEFT_OUT = (
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 CODE = re.compile(r"`[^`]*`")
 NOT_AN_END = re.compile(r"\b(e\.g|i\.e|cf|vs|al|No|Fig|eq)\.")
-UNIT = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)|\n(?=#)|(?<=\n)#+[^\n]*\n")  # paragraphs, items, headings
+UNIT = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)|^#+ .*$", re.MULTILINE)  # paragraphs, items, headings
 END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_`]*[A-ZΓΔΘΛΣΦΨΩ\dα-ω`])")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 
@@ -32,7 +32,7 @@ def sentences(text: str) -> list[str]:
     found = []
     for unit in UNIT.split(text):
         prose = " ".join(ITEM.sub("", unit).split())
-        if prose and not prose.startswith("#"):
+        if prose:
             found += [sentence for sentence in END.split(prose) if sentence]
     return found
 
