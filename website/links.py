@@ -25,6 +25,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     wanted = {
         match["path"].rstrip("/")
         for page in files.documentation_pages()
+        if in_docs_itself(page)
         for match in OUTSIDE.finditer(page.content_string)
         if match["path"] not in ALSO_PAGES
     }
@@ -37,7 +38,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Let links to the repository's files lead to where the site has them."""
+    if not in_docs_itself(page.file):
+        return markdown
     return OUTSIDE.sub(lambda match: link(match["text"], match["path"].rstrip("/"), match["line"]), markdown)
+
+
+def in_docs_itself(file: File) -> bool:
+    """Whether ../ leads out of docs/."""
+    return "/" not in file.src_uri
 
 
 def as_in_docs(text: str) -> str:
