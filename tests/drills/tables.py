@@ -15,6 +15,7 @@ import polars as pl
 from tests.drills.records import hostile_bytes
 
 FORMATS = ("csv", "csv.gz", "parquet", "npz")
+OTHER_TYPES: list[Any] = [pl.Int8, pl.Decimal(10, 2), pl.Duration, pl.Date]
 CELLS = [
     "", "NaN", "inf", "-inf", "1e999", "1e-999", "1,5", '"1', "1_000", "0x10", "1e35", " 5 ", "--5", "TRUE", "٣", "NA",
     "9" * 400, "'=1+1", "\x1b[2J", "\x00", "ü", "1;2", "null", "-0", "1e15", "1.5.2", '"a\nb"', "1d3", "infinity",
@@ -129,9 +130,7 @@ def change_columns(path: Path, rng: random.Random) -> None:
         frame = pl.DataFrame(columns)
         series = pl.Series(key, rng.choice(more), strict=False)
         if rng.random() < 0.2:
-            series = pl.Series(key, columns[key]).cast(
-                rng.choice([pl.Int8, pl.Decimal(10, 2), pl.Duration, pl.Date]), strict=False
-            )
+            series = pl.Series(key, columns[key]).cast(rng.choice(OTHER_TYPES), strict=False)
         frame.with_columns(series.alias(rng.choice([key, key, "more\x07"]))).write_parquet(path)
 
 

@@ -44,6 +44,7 @@ def imported(path: Path, out: Path) -> bool:
     """Whether a table was imported. What comes of it is what another reader finds in it, and `check` says the same as
     `train`."""
     out.unlink(missing_ok=True)
+    refused: str | None = None
     try:
         table = open_table(path)
         found = propose(table)
@@ -52,8 +53,6 @@ def imported(path: Path, out: Path) -> bool:
         import_table(table, ROLES, out, OPTIONS)
     except InputError as error:
         refused = str(error)
-    else:
-        refused = None
     if refused is not None:
         assert "\n" not in refused
         assert not out.exists()

@@ -32,6 +32,7 @@ from score_rl.store.checkpoints import (
 )
 from score_rl.store.history import pack_history, unpack_history
 from score_rl.store.metrics import Row
+from score_rl.store.presence import Presence
 
 HISTORY = "history"
 
@@ -69,8 +70,8 @@ def load_newest(folder: Path, program: FleetProgram, announcer: Announcer) -> Fl
 class CheckpointWriter:
     """Takes a copy of the state at once and writes it while training goes on. Use it as a context."""
 
-    def __init__(self, folder: Path, program: FleetProgram) -> None:
-        self._folder, self._program = folder, program
+    def __init__(self, folder: Path, program: FleetProgram, presence: Presence) -> None:
+        self._folder, self._program, self._presence = folder, program, presence
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._writing: Future[Path] | None = None
 
@@ -90,8 +91,11 @@ class CheckpointWriter:
         self._writing = self._worker.submit(self._write, checkpoint.step, arrays, about)
 
     def _write(self, step: int, arrays: dict[str, np.ndarray], about: dict[str, Any]) -> Path:
-        history = {HISTORY: pack_history(self._folder.parent)}
-        return save_checkpoint(self._folder, step, arrays | history, about)
+        def written() -> Path:
+            history = {HISTORY: pack_history(self._folder.parent)}
+            return save_checkpoint(self._folder, step, arrays | history, about)
+
+        return self._presence.write(written)
 
     def _arrays(self, checkpoint: FleetCheckpoint) -> dict[str, np.ndarray]:
         arrays = to_arrays({"state": checkpoint.state, "treatment": self._program.inputs.treatment})

@@ -291,10 +291,11 @@ class ThisMachine:
         """In a folder that nobody else trains in meanwhile. What a cluster left apart is gathered first."""
         with held(folder.path):
             gather_all(folder)
+            folder.presence.wait(announcer.insist)
             status, stop = StatusKeeper(folder), StopRequest()
             with (
                 status.training(),
-                closing(MetricsWriter(folder.path, tensorboard, self._callback)) as metrics,
+                closing(MetricsWriter(folder.path, tensorboard, self._callback, folder.presence)) as metrics,
                 stop.listening(announcer),
             ):
                 context = TrainingContext(spec, folder, metrics, status, announcer, stop)

@@ -145,7 +145,8 @@ class StageTrainer:
         return f"{where} of the stage {self.stage.name!r}"
 
     def _save(self, position: StagePosition) -> None:
-        position.save(self.folder, {"runs": [run.id for run in self.runs], "stage": self.stage.name})
+        about = {"runs": [run.id for run in self.runs], "stage": self.stage.name}
+        self.context.folder.presence.write(lambda: position.save(self.folder, about))
         self.context.status.save()
 
     def _store_metrics(

@@ -75,7 +75,7 @@ class FleetTrainer:
 
     def train(self) -> None:
         """To the end, or until a stop is asked for."""
-        spec, announcer = self.context.spec, self.context.announcer
+        spec, announcer, folder = self.context.spec, self.context.announcer, self.context.folder
         start = self._start()
         evaluated = self._forget_after(start)
         self.context.status.begin(self.monitor.ids, start.step, spec.steps)
@@ -85,7 +85,7 @@ class FleetTrainer:
             announcer.say(messages.evaluated_by_threads(self.program.algorithm.title, self.actor.threads_because))
         with (
             TrainingProgress(announcer, self.title, spec.steps, start.step, runs=len(self.runs)) as progress,
-            CheckpointWriter(self.context.folder.fleet(self.number), self.program) as checkpoints,
+            CheckpointWriter(folder.fleet(self.number), self.program, folder.presence) as checkpoints,
             EvaluationQueue(self.actor, self.context, progress, self._best_policies()) as evaluations,
         ):
             workers = Workers(progress, evaluations, checkpoints)
@@ -113,7 +113,7 @@ class FleetTrainer:
         if not self.program.algorithm.stages:
             return FleetCheckpoint(0, state, WindowMetrics())
         start = FleetCheckpoint(0, self.stages.run(state), WindowMetrics())
-        with CheckpointWriter(folder, self.program) as checkpoints:
+        with CheckpointWriter(folder, self.program, self.context.folder.presence) as checkpoints:
             checkpoints.save(start)
             checkpoints.wait()
         self.stages.clear()

@@ -19,6 +19,7 @@ from score_rl.errors import InputError, printable
 from score_rl.store import metrics
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.metrics import MetricsTable
+from score_rl.store.presence import Presence
 from score_rl.store.records import ExperimentRecord, StatusRecord, as_json
 
 EXPERIMENT, STATUS = "experiment.json", "status.json"
@@ -28,7 +29,7 @@ class Folder:
     """Reads and writes an experiment's folder."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.presence = path, Presence(path)
 
     @staticmethod
     def refuse_if_taken(path: Path) -> None:
@@ -82,7 +83,8 @@ class Folder:
         return StatusRecord.from_json(_read_json(path, "remove it, and training writes another"), path)
 
     def write_status(self, status: StatusRecord) -> None:
-        write_file(self.path / STATUS, as_json(status), if_full=FREE_AND_RESUME)
+        content = as_json(status)
+        self.presence.write(lambda: write_file(self.path / STATUS, content, if_full=FREE_AND_RESUME))
 
     def fleet(self, number: int) -> Path:
         return self.path / f"fleet-{number}"

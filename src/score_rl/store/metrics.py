@@ -16,6 +16,7 @@ from score_rl.errors import InputError, not_installed, printable, unknown_name
 from score_rl.notebook import html_table
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import MOST
+from score_rl.store.presence import Presence
 
 Callback = Callable[[str, int, Mapping[str, float]], None]  # (run, update, what was measured there)
 
@@ -189,8 +190,16 @@ class Board:
 class MetricsWriter:
     """Appends to the table of a folder and to TensorBoard, and tells a user's function."""
 
-    def __init__(self, folder: Path, tensorboard: bool = True, callback: Callback | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tensorboard: bool = True,
+        callback: Callback | None = None,
+        presence: Presence | None = None,
+    ) -> None:
         self._folder, self._path = folder, folder / FILE
+        self._presence = presence or Presence(folder)
+        self._whole = 0  # bytes of the table that are whole rows
         self._tensorboard, self._callback = tensorboard, callback
         self._boards: dict[str, Board] = {}
         self._file: BinaryIO | None = None
@@ -198,19 +207,19 @@ class MetricsWriter:
 
     def reopen(self) -> None:
         """Open the table to append to it; again after it was rewritten."""
-        if self._file is not None:
-            self._file.close()
+        self._shut()
         if not self._path.exists():
             write_file(self._path, _csv([COLUMNS]), if_full=FREE_AND_RESUME)
-        self._file = self._path.open("ab", buffering=0)
+        self._file = self._path.open("r+b", buffering=0)
+        self._whole = self._file.seek(0, os.SEEK_END)
 
     def write(self, rows: Iterable[Row]) -> None:
         rows = list(rows)
-        assert self._file is not None
         try:
-            self._file.write(_csv(rows))
+            content = _csv(rows)
+            self._presence.write(lambda: self._append(content))
             if self._tensorboard:
-                self._write_boards(rows)
+                self._presence.write(lambda: self._write_boards(rows))
         except OSError as error:
             if error.errno in TOO_MANY_OPEN:
                 raise InputError(too_many_open(self._folder)) from error
@@ -221,18 +230,44 @@ class MetricsWriter:
         if self._callback is not None:
             _tell(self._callback, rows)
 
+    def _append(self, content: bytes) -> None:
+        """All of it. What a failure leaves of a row is cut off before the next attempt."""
+        try:
+            if self._file is None:
+                self._file = self._path.open("r+b", buffering=0)
+                self._file.truncate(self._whole)
+                self._file.seek(self._whole)
+            written = 0
+            while written < len(content):  # a disk may take a part
+                written += self._file.write(content[written:]) or 0
+            self._whole += written
+        except OSError:
+            self._shut()
+            raise
+
+    def _shut(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # its disk is away
+                self._file.close()
+            self._file = None
+
     def _write_boards(self, rows: Sequence[Row]) -> None:
         by_run: dict[str, list[Row]] = {}
         for row in rows:
             by_run.setdefault(row.run, []).append(row)
         for run, mine in by_run.items():
-            if run not in self._boards:
-                self._boards[run] = Board(self._folder / "tensorboard" / run)
-            self._boards[run].write(mine)
+            try:
+                if run not in self._boards:
+                    self._boards[run] = Board(self._folder / "tensorboard" / run)
+                self._boards[run].write(mine)
+            except OSError:
+                if run in self._boards:
+                    with contextlib.suppress(OSError):
+                        self._boards.pop(run).close()
+                raise
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._shut()
         for board in self._boards.values():
             with contextlib.suppress(OSError):  # a full disk was reported when it was met
                 board.close()
