@@ -34,6 +34,8 @@ GRACE = 120.0  # seconds in which tasks may end with a checkpoint when they are 
 class Driver:
     """Trains the fleets of an experiment with an engine, whose tasks may die at any time."""
 
+    clock = staticmethod(time.monotonic)
+
     def __init__(
         self,
         spec: ExperimentSpec,
@@ -167,13 +169,11 @@ class Driver:
         self._queue.appendleft(part)
 
     def _gather(self, part: Part) -> None:
-        self.status.save()
-        gather(part)
-        self.status.record.runs = self.folder.status().runs
+        gather(part, self.status.record)
 
     def _look(self, view: View) -> None:
         """How far every machine is."""
-        due = time.monotonic() - self._saved > SAVE
+        due = self.clock() - self._saved > SAVE
         if not due and not view.wants_more:
             return
         for part in self._parts.values():
@@ -187,7 +187,7 @@ class Driver:
         view.show()
         if due:
             self.status.save()
-            self._saved = time.monotonic()
+            self._saved = self.clock()
 
     def _copy_status(self, part: Part, attempt: Path, step: object) -> None:
         with contextlib.suppress(InputError):  # being written: there is a next time
@@ -201,13 +201,12 @@ class Driver:
         """Ask, and wait for the last checkpoints. Everything is gathered: the folder is as after a stop elsewhere."""
         (self.folder.path / PARTS / STOP).touch()
         self.engine.stop()
-        until = time.monotonic() + GRACE
-        while self.engine.active() and time.monotonic() < until:
+        until = self.clock() + GRACE
+        while self.engine.active() and self.clock() < until:
             for ended in self.engine.ended(LOOK):
                 self._deal_with(ended, view)
         self.engine.close()
-        gather_all(self.folder)
-        self.status.record.runs = self.folder.status().runs
+        gather_all(self.folder, self.status.record)
 
     def _conclude(self) -> None:
         if self._failed:
@@ -216,8 +215,7 @@ class Driver:
                 f"{len(self._failed)} of {len({run.fleet for run in self.records.values()})} fleets failed; fleet "
                 f"{number}: {reason.rstrip('.')}. What the others trained is in {self.folder.path}."
             )
-        gather_all(self.folder)
-        self.status.record.runs = self.folder.status().runs
+        gather_all(self.folder, self.status.record)
         if any(self.status.record.of(run).warning is not None for run in self.records):
             warned = [run for run in self.records if self.status.record.of(run).warning is not None]
             self.announcer.say(messages.ended_with_impossible_values(warned, len(self.records)))

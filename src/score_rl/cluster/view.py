@@ -17,6 +17,8 @@ SHARE, LEFT, RUNS, SPEED, DEVICES, LOST, TITLE = range(7)
 class View:
     """One line: live in a terminal, now and then in a log."""
 
+    clock = staticmethod(time.monotonic)
+
     def __init__(self, announcer: Announcer, title: str, steps: int, runs: Mapping[int, int]) -> None:
         """`runs` is how many each fleet has."""
         self._announcer, self._title, self._steps, self._runs = announcer, title, steps, dict(runs)
@@ -27,7 +29,7 @@ class View:
         self._losses = 0
         self.live = announcer.console.is_terminal and not announcer.quiet
         self._bar = LiveLine(self._line, announcer.console)
-        self._printed = self._looked = time.monotonic()
+        self._printed = self._looked = self.clock()
 
     def __enter__(self) -> "View":
         if self.live:
@@ -43,7 +45,7 @@ class View:
     @property
     def wants_more(self) -> bool:
         """Whether it is time to look at the machines again."""
-        return time.monotonic() - self._looked > SECONDS_BETWEEN_LOOKS
+        return self.clock() - self._looked > SECONDS_BETWEEN_LOOKS
 
     def tell(self, fleet: int, said: Mapping[str, Any]) -> None:
         """What a machine says of a fleet."""
@@ -66,12 +68,12 @@ class View:
         self._said.pop(fleet, None)
 
     def show(self) -> None:
-        self._looked = time.monotonic()
-        if not self.live and time.monotonic() - self._printed > SECONDS_BETWEEN_LINES:
+        self._looked = self.clock()
+        if not self.live and self.clock() - self._printed > SECONDS_BETWEEN_LINES:
             self._print()
 
     def _print(self) -> None:
-        self._printed = time.monotonic()
+        self._printed = self.clock()
         self._announcer.say(f"{self._title}: " + ", ".join(fact.text for fact in self._facts()[:-1] if fact.text))
 
     # -- what it says --------------------------------------------------------------------------------------------

@@ -113,8 +113,10 @@ def parts_of(experiment: Folder) -> list[Part]:
     return [Part(experiment, number, [run for _, run in sorted(runs[number])]) for number in sorted(found)]
 
 
-def gather(part: Part) -> None:
+def gather(part: Part, status: StatusRecord | None = None) -> None:
     """Take the newest attempt of a fleet into the experiment's folder, and remove what is apart.
+
+    `status` is that of the experiment, where the caller has it; it is changed and written.
 
     A kill in the middle leaves a journal, by which the next call begins this again.
     """
@@ -131,7 +133,7 @@ def gather(part: Part) -> None:
     _append_measurements(newest, table)
     _replace_fleet(newest / f"fleet-{part.number}", experiment.fleet(part.number))
     _move_boards(part, experiment.path / "tensorboard")
-    _merge_status(experiment, read_status(newest))
+    _merge_status(experiment, status or experiment.status(), read_status(newest))
     gone = part.path.with_name(f".gathered-{part.path.name}")
     shutil.rmtree(gone, ignore_errors=True)
     part.path.rename(gone)
@@ -139,11 +141,11 @@ def gather(part: Part) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def gather_all(experiment: Folder) -> None:
+def gather_all(experiment: Folder, status: StatusRecord | None = None) -> None:
     """Every fleet that is apart, finished or not; one folder is left, as of an experiment on one machine."""
     settle(experiment)
     for part in parts_of(experiment):
-        gather(part)
+        gather(part, status)
     shutil.rmtree(experiment.path / PARTS, ignore_errors=True)
 
 
@@ -246,7 +248,6 @@ def _move_boards(part: Part, into: Path) -> None:
             file.replace(into / file.parent.name / f"{file.name}.{number}")
 
 
-def _merge_status(experiment: Folder, mine: StatusRecord) -> None:
-    record = experiment.status()
+def _merge_status(experiment: Folder, record: StatusRecord, mine: StatusRecord) -> None:
     record.runs |= {name: dataclasses.replace(run) for name, run in mine.runs.items()}
     experiment.write_status(record)

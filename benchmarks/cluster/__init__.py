@@ -1,0 +1,1 @@
+"""How the training on clusters behaves: overhead, several devices, and a simulation of a large one."""
