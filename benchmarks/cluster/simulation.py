@@ -66,7 +66,7 @@ class FakeCluster:
         self._gpus, self._pace, self._rows, self._lifetime, self._clock = gpus, pace, rows, lifetime, clock
         self._rng = random.Random(0)
         self._events: list[tuple[float, int, bool]] = []  # when a task ends, of which fleet, and whether it is done
-        self._running: dict[int, tuple[Order, float, float]] = {}  # order, when it began, and from which update
+        self._running: dict[int, tuple[Order, float, int]] = {}  # order, when it began, and from which update
         self.own_seconds = 0.0  # of CPU that the fake itself took
         self.deaths = self.tasks = self._beats = 0
 
@@ -109,7 +109,7 @@ class FakeCluster:
             when, number, done = heapq.heappop(self._events)
             order, since, step = self._running.pop(number)
             reached = STEPS if done else step + int((when - since) / self._pace.of(len(order.runs)))
-            self._write(order, reached // 5_000 * 5_000)
+            self._write(order, int(reached) // 5_000 * 5_000)
             self.deaths += not done
             over.append(Ended(number, Outcome(FINISHED) if done else None, "its machine died"))
         self.own_seconds += time.process_time() - began

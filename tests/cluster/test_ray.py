@@ -19,8 +19,8 @@ pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
 
 REQUEST = (
-    "--dataset", "replica:hopper-medium", "--transitions", "3000", "--algorithm", "score", "td3-bc", "iql",
-    "--seeds", "0", "1", "--environment", "none", "--log-every", "100", "--eval-every", "1000",
+    "--dataset", "replica:hopper-medium", "--transitions", "3000", "--algorithm", "bc", "td3-bc", "iql",
+    "--environment", "none", "--log-every", "100", "--eval-every", "1000",
     "--config.hidden", "16,16", "--config.batch-size", "16", "--precision", "float32",
 )  # fmt: skip
 

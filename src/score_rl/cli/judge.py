@@ -9,6 +9,7 @@ import tyro
 from rich.markup import escape
 from rich.table import Table
 
+from score_rl.cli.machines import machines_of
 from score_rl.cli.terminal import OUT, parse
 
 COLOURS = {"better than the behaviour": "green", "not distinguishable": "yellow", "worse": "red"}
@@ -38,6 +39,10 @@ class JudgeArguments:
     """How large the evaluators are. quick takes minutes on a CPU; auto is quick there and normal on a GPU."""
     discount: float | None = None
     """γ of all estimates. Unless given, the methods' own, but no horizon longer than the recorded trajectories."""
+    on: str | None = None
+    """Judge on one machine of a cluster that sees the folder: ray, ray:ADDRESS, slurm or processes:1."""
+    task: tuple[str, ...] = ()
+    """What it asks of the cluster, as KEY=VALUE; `score train --help` has more."""
     quiet: bool = False
     """Print only the table."""
 
@@ -46,9 +51,13 @@ def judge_command(arguments: Sequence[str]) -> int:
     asked = parse(JudgeArguments, arguments, "score judge")
     from score_rl.judge.judging import judge
 
-    record = judge(
-        asked.folder, asked.data, runs=asked.run, effort=asked.effort, discount=asked.discount, quiet=asked.quiet
-    )
+    machines = machines_of(asked.on, asked.task, asked.quiet)
+    if machines is not None:
+        record = machines.judge(asked.folder, asked.data, runs=asked.run, effort=asked.effort, discount=asked.discount)
+    else:
+        record = judge(
+            asked.folder, asked.data, runs=asked.run, effort=asked.effort, discount=asked.discount, quiet=asked.quiet
+        )
     for data in record.data:
         OUT.print(verdict_table(data))
         for line in remarks(data):

@@ -9,7 +9,7 @@ from score_rl.cluster.orders import DataEntry
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.saving import save_dataset
-from score_rl.disk import cache_folder, replacing
+from score_rl.disk import cache_folder, private_folder, replacing
 from score_rl.errors import InputError
 
 try:
@@ -45,8 +45,7 @@ def copy_shared(entry: DataEntry, target: Path) -> None:
 
 def obtain(entry: DataEntry, fetch: Fetch) -> Dataset:
     """The data set, from this machine's cache; fetched if it is not there or is not what it should be."""
-    file = cache_folder() / CACHE / f"{entry.checksum}.hdf5"
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file = private_folder(cache_folder() / CACHE) / f"{entry.checksum}.hdf5"
     with _alone(file.with_suffix(".lock")):
         found = _load(entry, file) if file.exists() else None
         if found is None:

@@ -22,6 +22,7 @@ from score_rl.run.expansion import run_record
 from score_rl.run.messages import Announcer
 from score_rl.run.precision import choose_precision
 from score_rl.store.folder import Folder
+from score_rl.store.judgements import JudgementRecord, read_judgement
 from score_rl.store.lock import held
 from score_rl.store.parts import PARTS
 from score_rl.store.provenance import provenance
@@ -120,7 +121,7 @@ class Cluster:
         """That of the machines. Where they differ, float32, which all have."""
         if asked != "auto":
             return choose_precision(algorithm, asked)
-        found = {said["precisions"][algorithm.name] for said in self.machines}
+        found = {said["precisions"].get(algorithm.name, "float32") for said in self.machines}
         return cast("Precision", found.pop() if len(found) == 1 else "float32")
 
     def provenance(self) -> dict[str, Any]:
@@ -139,7 +140,7 @@ class Cluster:
         paces: dict[str, Pace] = {}
         with self.connected() as engine, tempfile.TemporaryDirectory() as scratch:
             places = engine.places()
-            splittable = places > 1 and len(runs) > 1
+            splittable = places > 1 and any(len(fleet) > 1 for fleet in group_fleets(runs))
             answers = []
             for said in {machine["device"]: machine for machine in self.machines}.values():
                 order = _question(spec, runs, Path(scratch))
@@ -198,6 +199,40 @@ class Cluster:
                     Driver(spec, folder, engine, announcer, tensorboard, shared).train(fleets)
             finally:
                 self.close()
+
+    def judge(
+        self,
+        experiment: Path | str,
+        data: Path | str | None = None,
+        *,
+        runs: Sequence[str] = (),
+        effort: str = "auto",
+        discount: float | None = None,
+    ) -> JudgementRecord:
+        """`score_rl.judge` on one machine of the cluster, which has to see the experiment's folder and its data."""
+        folder = Folder.open(Path(experiment))
+        began_in = folder.experiment().began_in or str(Path.cwd())
+        question = {
+            "kind": "judge", "folder": str(folder.path.absolute()), "runs": list(runs), "effort": effort,
+            "discount": discount, "began_in": began_in, "data": None if data is None else str(Path(data).absolute()),
+        }  # fmt: skip
+        try:
+            with self.connected() as engine:
+                if not shared_by_all(engine, folder.path / "experiment.json"):
+                    raise InputError(
+                        f"not every machine of {engine.title} sees {folder.path}, and judging needs all of it there; "
+                        "put it on storage that they share, or judge here."
+                    )
+                best = max(self.machines, key=lambda said: (said["platform"] != "cpu", said["cores"]))
+                answer = engine.ask(question, (), best.get("node", ""))
+        finally:
+            self.close()
+        if "refused" in answer:
+            raise InputError(str(answer["refused"]))
+        found = read_judgement(folder.path)
+        if found is None:
+            raise InputError(f"{answer.get('machine')} judged and nothing is stored in {folder.path}; judge here.")
+        return found
 
 
 def _question(spec: ExperimentSpec, runs: Sequence[Run], scratch: Path) -> Order:

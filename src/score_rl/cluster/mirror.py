@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from score_rl.cluster.orders import Order
-from score_rl.disk import cache_folder, write_file
+from score_rl.disk import cache_folder, private_folder, write_file
 from score_rl.errors import InputError
 from score_rl.store import metrics
 from score_rl.store.checkpoints import FREE_AND_RESUME, KEEP, checkpoints
@@ -46,8 +46,7 @@ class Mirror:
         self.folder, self._own = order.path, files is not None
         if files is None:
             return
-        place = cache_folder() / TEMPORARY
-        place.mkdir(parents=True, exist_ok=True)
+        place = private_folder(cache_folder() / TEMPORARY)
         self.folder = Path(tempfile.mkdtemp(prefix=f"fleet-{order.number}-", dir=place))
         for name, content in files.items():
             apply({"path": name, "content": content}, self.folder)

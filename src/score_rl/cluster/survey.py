@@ -82,6 +82,17 @@ def divide(order: Order, gibibytes: float | None, widths: bool, fetch: Fetch = c
     return {"fleets": [[run.id for run in fleet] for fleet in fleets], "said": said, "paces": paces}
 
 
+def judged(question: dict[str, Any]) -> dict[str, Any]:
+    """Judge an experiment's policies here; what was found is stored in its folder, which this machine shares."""
+    from score_rl.judge.judging import judge
+
+    if Path(question["began_in"]).is_dir():
+        os.chdir(question["began_in"])  # relative to it data are named
+    asked = {name: question[name] for name in ("runs", "effort", "discount")}
+    judge(Path(question["folder"]), question["data"], **asked, quiet=True)
+    return {"machine": machine_name()}
+
+
 def answer(question: dict[str, Any], fetch: Fetch = copy_shared) -> dict[str, Any]:
     """What is asked, as JSON has it. What a user did wrong is an answer too."""
     try:
@@ -90,6 +101,8 @@ def answer(question: dict[str, Any], fetch: Fetch = copy_shared) -> dict[str, An
         if question["kind"] == "divide":
             order = Order.from_json(json.dumps(question["order"]))
             return divide(order, question["gibibytes"], question["widths"], fetch)
+        if question["kind"] == "judge":
+            return judged(question)
         if question["kind"] == "sees":
             return {"machine": machine_name(), "sees": Path(question["file"]).is_file()}
     except InputError as error:

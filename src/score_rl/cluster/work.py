@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from score_rl.algorithms.registry import get_algorithm
+from score_rl.algorithms.registry import import_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.cluster.data import Fetch, copy_shared, obtain
 from score_rl.cluster.orders import BROKEN, FAILED, FINISHED, STOPPED, Order, Outcome
@@ -62,11 +62,16 @@ def perform(order: Order, folder: Path, stop: StopRequest, fetch: Fetch = copy_s
 
 
 def runs_of(order: Order, fetch: Fetch) -> list[Run]:
-    """The runs of an order with their data, as the driver has them."""
+    """The runs of an order with their data, as the driver has them.
+
+    A module that an algorithm is in was named by whoever called the driver: importing it is their act.
+    """
+    if order.began_in is not None and Path(order.began_in).is_dir():
+        os.chdir(order.began_in)  # an algorithm or an environment may be in a module there
     datasets = {entry.checksum: obtain(entry, fetch) for entry in order.data}
     made = []
     for record in order.runs:
-        algorithm = get_algorithm(record.algorithm)
+        algorithm = import_algorithm(record.algorithm)
         config = make_config(algorithm, record.config)
         made.append(Run(record.id, algorithm, datasets[record.checksum], record.seed, config))
     return made
@@ -74,8 +79,6 @@ def runs_of(order: Order, fetch: Fetch) -> list[Run]:
 
 def _train(order: Order, path: Path, stop: StopRequest, fetch: Fetch, announcer: Announcer, device: str) -> None:
     keep_compiled_programs()
-    if order.began_in is not None and Path(order.began_in).is_dir():
-        os.chdir(order.began_in)  # an environment may name a module beside the driver
     runs = runs_of(order, fetch)
     folder = Folder(path)
     with held(path):
