@@ -18,6 +18,7 @@ from score_rl.errors import InputError, not_installed, printable
 from score_rl.report.drawing import require_matplotlib
 from score_rl.report.grouping import distinct, gather, group, tell_apart
 from score_rl.report.page_charts import chart_script, script_checksum
+from score_rl.report.page_choice import choice_sections, render_choice
 from score_rl.report.page_curves import VALUE, curve_figures, loss_curves
 from score_rl.report.page_files import PageFiles
 from score_rl.report.page_judgement import judgement_sections, render_judgement, verdict_counts
@@ -101,6 +102,7 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         noted=notes_of(runs, names),
         newest=as_time(max((run.updated for run in runs if run.updated), default=None)),
         tables=table_sections(groups, methods, files),
+        choice=render_choice(choice_sections(runs), environment),
         judgement=render_judgement(judgement_sections(runs, files), environment),
         in_episodes=any(mine.measured(SCORE) or mine.measured(RETURN) for mine in groups),
         by_judge=any(run.verdict for run in runs),
