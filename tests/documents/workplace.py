@@ -27,7 +27,7 @@ def furnish(folder: Path) -> dict[str, str]:
     write_logs(folder)
     for task in ("hopper", "walker2d"):
         data = ["--dataset", f"replica:{task}-medium", "--transitions", "2000"]
-        train = [programs / "score", "train", *data, *BRIEF, "--out", f"runs/{task}"]
+        train = [str(programs / "score"), "train", *data, *BRIEF, "--out", f"runs/{task}"]
         subprocess.run(train, cwd=folder, env=os.environ | environment, check=True, capture_output=True)
     return environment
 
