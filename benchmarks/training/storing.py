@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import score_rl
-from score_rl.report.results import FINISHED, SCORE, SPEED, Curve, RunResult, read_experiment
+from score_rl.report.results import FINISHED, SCORE, SPEED, SUCCESS, Curve, RunResult, read_experiment
 from score_rl.report.stored_results import store_results
 
 
@@ -90,7 +90,7 @@ def cut(run: RunResult, reached: int) -> RunResult:
 
 def _write(experiment: score_rl.Experiment, runs: Sequence[RunResult], folder: Path) -> None:
     headline = (f"train/{name}" for name in experiment[0].algorithm.headline)
-    store_results(runs, folder, (SCORE, *headline, SPEED), experiment.spec.eval_every)
+    store_results(runs, folder, (SCORE, SUCCESS, *headline, SPEED), experiment.spec.eval_every)
 
 
 def described(runs: Sequence[RunResult]) -> str:

@@ -56,8 +56,6 @@ def evaluate_command(arguments: Sequence[str]) -> int:
     table = Table(title=f"{asked.episodes} episodes each, mean ± std over episodes", title_justify="left")
     for heading in ("run", "updates"):
         table.add_column(heading, overflow="fold")
-    for heading in ("return", "normalised score", "episode length"):
-        table.add_column(heading, justify="right")
     sound = [run for run in runs if run.status.state != "diverged"]
     found: dict[str, dict[str, float]] = {}
     updates: dict[str, int] = {}
@@ -67,6 +65,10 @@ def evaluate_command(arguments: Sequence[str]) -> int:
             found[run.id] = judgement.summary(0)
             updates[run.id] = run.step if step is None else run.to_play(1, step=step).step
             advance(1)
+    solved = ["success" in numbers for numbers in found.values()]
+    score = "success (%)" if solved and all(solved) else "score (%)" if any(solved) else "normalised score"
+    for heading in ("return", score, "episode length"):
+        table.add_column(heading, justify="right")
     for run in runs:
         numbers = found.get(run.id)
         if numbers is None:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from score_rl.cli.terminal import plus_minus
-from score_rl.report.results import LAST_EVALUATIONS, LENGTH, RETURN, SCORE, Group, RunResult
+from score_rl.report.results import LAST_EVALUATIONS, LENGTH, RETURN, SCORE, Group, RunResult, score_name
 from score_rl.report.tables import mean_and_std
 from score_rl.store.judgements import WORSE
 
@@ -39,7 +39,7 @@ def runs_table(experiment: Any, runs: Sequence[RunResult], metric: str, width: i
     """The last policy of every run; of a run that is alone, beside the policy that recorded the data."""
     judged, alone = any(metric in run.curves for run in runs), len(experiment) == 1
     together = len({run.step for run in runs}) == 1
-    unit = "normalised score" if metric == SCORE else "return"
+    unit = score_name(runs) if metric == SCORE else "return"
     title = f"{unit} of the last policies, mean ± std over episodes" if judged else "not judged in episodes"
     table = new_table(title + (f"\nafter {runs[0].step:,} updates" if together else ""))
     table.add_column("run", no_wrap=True)

@@ -25,7 +25,7 @@ from score_rl.report.page_judgement import judgement_sections, render_judgement,
 from score_rl.report.page_runs import STATES, experiments, folder_names, notes_of, reason, speeds
 from score_rl.report.page_scores import aggregate_section, headline, table_sections
 from score_rl.report.page_text import as_interval, as_number, as_time
-from score_rl.report.results import LAST_EVALUATIONS, RETURN, SCORE, UNCERTAINTY, RunResult
+from score_rl.report.results import LAST_EVALUATIONS, RETURN, SCORE, UNCERTAINTY, RunResult, score_name
 from score_rl.report.short_names import settings_table, with_short_names
 from score_rl.report.tables import in_order
 
@@ -84,7 +84,7 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         script=Markup(script),
         script_checksum=script_checksum(script),
         in_paper=any(line["paper"] for line in headlines),
-        scored=any(mine.measured(SCORE) for mine in groups),
+        scored=score_name(runs) if any(mine.measured(SCORE) for mine in groups) else None,
         mark=environment.from_string(MARK).render(),
         title=title_of(runs),
         counts=[(state, sum(run.status == state for run in runs)) for state in STATES],

@@ -9,7 +9,7 @@ from score_rl.report.figure_style import line_styles
 from score_rl.report.grouping import by_dataset
 from score_rl.report.page_charts import chart_json
 from score_rl.report.page_files import Drawn, PageFiles
-from score_rl.report.page_text import QUANTITIES
+from score_rl.report.page_text import quantity_of
 from score_rl.report.published import printed
 from score_rl.report.results import RETURN, SCORE, UNCERTAINTY, Group
 from score_rl.report.statistics import FEWEST_SEEDS
@@ -23,7 +23,7 @@ def curve_figures(groups: Sequence[Group], metric: str, methods: Sequence[str], 
     for dataset, mine in by_dataset(groups).items():
         if metric == RETURN and any(group.measured(SCORE) for group in mine):
             continue  # the score is the return in other units
-        panel = panel_of(dataset, QUANTITIES[metric], mine, metric, lines=_known_values(mine, metric))
+        panel = panel_of(dataset, quantity_of(metric, mine), mine, metric, lines=_known_values(mine, metric))
         if panel is None:
             continue
         if metric == UNCERTAINTY and uneven(panel):

@@ -11,7 +11,7 @@ from score_rl.report.figure_style import line_styles
 from score_rl.report.grouping import paper_cell
 from score_rl.report.page_charts import Dot, dots_json
 from score_rl.report.page_files import Drawn, PageFiles
-from score_rl.report.page_text import QUANTITIES, aggregates_as_text
+from score_rl.report.page_text import aggregates_as_text, quantity_of
 from score_rl.report.results import GOING, RETURN, SCORE, Group, RunResult
 from score_rl.report.score_figures import AGGREGATE_TITLES, aggregate_intervals, performance_profiles, score_bars
 from score_rl.report.statistics import FEWEST_SEEDS, REPETITIONS, Estimate, aggregates, comparable, profiles
@@ -57,7 +57,7 @@ def headline(group: Group) -> dict[str, Any]:
 
 
 def table_sections(groups: Sequence[Group], methods: Sequence[str], files: PageFiles) -> list[TableSection]:
-    """Normalised scores; returns for whatever has no reference score."""
+    """Scores; returns for whatever has neither a reference score nor a success."""
     shown = []
     for metric, name in ((SCORE, "scores"), (RETURN, "returns")):
         chosen = [
@@ -67,7 +67,7 @@ def table_sections(groups: Sequence[Group], methods: Sequence[str], files: PageF
             table = score_table(chosen, metric)
             written = files.write_table(name, to_csv(table), to_latex(table))
             picture = _as_picture(table, chosen, methods, files)
-            shown.append(TableSection(table, QUANTITIES[metric], written, unequal_training(chosen), picture))
+            shown.append(TableSection(table, quantity_of(metric, chosen), written, unequal_training(chosen), picture))
     return shown
 
 
@@ -89,7 +89,7 @@ def _as_picture(table: ScoreTable, groups: Sequence[Group], methods: Sequence[st
     paper_means = {
         method: {d: cell.mean for (d, of), cell in table.paper.items() if of == method} for method in ordered
     }
-    quantity = QUANTITIES[table.metric]
+    quantity = quantity_of(table.metric, groups)
     figure = score_bars(ordered, paper_means, quantity, methods, seeds=ends)
     title = "Means, 95 % intervals and seeds" + (", and the paper's (diamonds)" if table.paper else "")
     return _with_dots(
@@ -127,7 +127,7 @@ def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: Pa
         "aggregate_files": files.write_table("aggregates", *aggregates_as_text(measured)),
         "aggregate_figure": _with_dots(
             files.draw(intervals, "aggregates", "Aggregates with 95 % intervals"),
-            QUANTITIES[SCORE],
+            quantity_of(SCORE, groups),
             {
                 title + (" (low is good)" if name == "optimality_gap" else ""): [
                     Dot(method, mine[name]) for method, mine in measured.items()

@@ -2,17 +2,22 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from score_rl.report.results import RETURN, SCORE, UNCERTAINTY
+from score_rl.report.results import RETURN, UNCERTAINTY, Group, score_name
 from score_rl.report.score_figures import AGGREGATE_TITLES
 from score_rl.report.statistics import AGGREGATES, Estimate
 from score_rl.report.tables import escape_latex
 
 MOST_LISTED = 12  # of a list among facts; the raw files have all of it
-QUANTITIES = {SCORE: "normalised score (%)", RETURN: "return", UNCERTAINTY: "u(s, a)", "train/q": "Q(s, a)"}
+QUANTITIES = {RETURN: "return", UNCERTAINTY: "u(s, a)", "train/q": "Q(s, a)"}
+
+
+def quantity_of(metric: str, groups: Iterable[Group]) -> str:
+    """What a metric is called beside an axis."""
+    return QUANTITIES.get(metric) or f"{score_name(run for group in groups for run in group.runs)} (%)"
 
 
 def as_time(seconds: float | None) -> str | None:

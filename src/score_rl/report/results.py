@@ -21,8 +21,9 @@ from score_rl.store.judgements import DOUBTFUL, WORSE, PolicyJudgement, read_jud
 from score_rl.store.lock import is_held
 from score_rl.store.records import RunStatus
 
-SCORE, RETURN, LENGTH, UNCERTAINTY, SPEED = (
+SCORE, SUCCESS, RETURN, LENGTH, UNCERTAINTY, SPEED = (
     "evaluation/score",
+    "evaluation/success",
     "evaluation/return",
     "evaluation/episode_length",
     "train/uncertainty",
@@ -292,3 +293,9 @@ def curves_of(rows: Iterable[tuple[Any, str, int, float]]) -> dict[Any, dict[str
             order = np.argsort(steps, kind="stable")  # judgements come late
             made[run][name] = Curve(np.array(steps, np.int64)[order], np.array(values)[order])
     return made
+
+
+def score_name(runs: Iterable[RunResult]) -> str:
+    """What the scores of these runs are: success where each environment says whether its task was solved."""
+    solved = [SUCCESS in run.curves for run in runs if SCORE in run.curves]
+    return "success" if solved and all(solved) else "score" if any(solved) else "normalised score"

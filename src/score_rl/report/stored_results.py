@@ -21,7 +21,7 @@ from typing import Any
 
 from score_rl.disk import read_own, write_file
 from score_rl.errors import InputError, printable
-from score_rl.report.results import SCORE, Curve, RunResult, curves_of
+from score_rl.report.results import SCORE, SUCCESS, Curve, RunResult, curves_of
 
 SUMMARY, CURVES = "summary.json", "curves.csv"
 STORED_FORMAT = 2
@@ -37,7 +37,7 @@ _KEPT_OF_A_RUN = (
 
 
 def store_results(
-    results: Sequence[RunResult], folder: Path | str, names: Sequence[str] = (SCORE,), every: int | None = None
+    results: Sequence[RunResult], folder: Path | str, names: Sequence[str] = (SCORE, SUCCESS), every: int | None = None
 ) -> None:
     """Keep what a table or a figure needs of these runs; `gather` reads the folder like an experiment.
 
