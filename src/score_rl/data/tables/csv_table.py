@@ -41,6 +41,14 @@ class Form(NamedTuple):
     header_bytes: int
 
 
+class BlockPlace(NamedTuple):
+    """Where a block begins."""
+
+    row: int
+    line: int
+    one_line_each: bool  # whether each of its rows is one line
+
+
 class CsvTable:
     """A CSV file, packed by gzip or not."""
 
@@ -54,8 +62,7 @@ class CsvTable:
         self.names = self.form.names
         self.size = path.stat().st_size
         self._beginning = beginning
-        self._starts: list[tuple[int, int]] = [(0, 2)]  # of the blocks: the first row, and the line that it stands in
-        self._one_line_each = True  # whether every row was one line so far
+        self._blocks_read = [BlockPlace(0, 2, True)]
         self._sha256 = ""
 
     @cached_property
@@ -72,20 +79,19 @@ class CsvTable:
             name: looks[name] if name not in numbers or looks[name] == pl.String else pl.Float64 for name in columns
         }
         row, line = 0, 2
-        self._starts = []
+        self._blocks_read = []
         for block in self._blocks(advance):
             frame = self._parsed(block, places, types, line)
-            self._starts.append((row, line))
             lines = block.count(b"\n") + (not block.endswith(b"\n"))
-            self._one_line_each &= lines == len(frame)
+            self._blocks_read.append(BlockPlace(row, line, lines == len(frame)))
             yield Part(frame, row)
             row, line = row + len(frame), line + lines
 
     def place(self, row: int) -> str:
-        if not self._one_line_each:
+        block = self._blocks_read[max(0, bisect_right(self._blocks_read, row, key=lambda block: block.row) - 1)]
+        if not block.one_line_each:
             return f"row {row} below the names, counted from 0"
-        first, line = self._starts[max(0, bisect_right(self._starts, (row, 1 << 62)) - 1)]
-        return f"line {line + row - first}"
+        return f"line {block.line + row - block.row}"
 
     def origin(self) -> Mapping[str, Any]:
         return {"path": str(self.path), "bytes": self.size, "file_sha256": self._sha256}

@@ -15,6 +15,7 @@ from score_rl.data.tables.arrangement import Arranged, arrange, arranged_blocks
 from score_rl.data.tables.conversion import Bounds, Converter, Missing
 from score_rl.data.tables.csv_table import CsvTable
 from score_rl.data.tables.order import Ordered, order_rows
+from score_rl.data.tables.read_ahead import read_ahead
 from score_rl.data.tables.roles import Columns, Roles, resolve
 from score_rl.data.tables.spool import Spool, Spooled, spool_beside
 from score_rl.data.tables.table import CellError, Table
@@ -131,7 +132,7 @@ def _import(
     asked = options.action_bounds
     given = None if asked == FROM_DATA else _given_bounds(table.name, asked, columns)
     converter = Converter(table, columns, options.missing, given)
-    with spool_beside(beside) as spool:
+    with spool_beside(beside, may_miss=options.missing != "error") as spool:
         _read_all(table, columns, converter, spool, options)
         spooled = spool.whole()
         ordered = order_rows(spooled.arrays, converter.texts, columns, table.place)
@@ -154,7 +155,7 @@ def _read_all(table: Table, columns: Columns, converter: Converter, spool: Spool
     label = f"reading {table.name}"
     progress = byte_progress if isinstance(table, CsvTable) else row_progress
     with progress(label, table.size, options.progress) as advance:
-        for part in table.parts(columns.all, columns.numbers, advance):
+        for part in read_ahead(table.parts(columns.all, columns.numbers, advance)):
             try:
                 spool.add(converter(part))
             except CellError as error:

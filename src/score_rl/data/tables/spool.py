@@ -21,8 +21,9 @@ class Spooled(NamedTuple):
 class Spool:
     """Takes blocks and gives them back as whole arrays."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None, *, may_miss: bool = True) -> None:
+        """`may_miss` says whether blocks may have gaps at all."""
+        self._folder, self._may_miss = folder, may_miss
         self._kept: list[Block] = []  # in memory; of a spool on the disk the first block without its rows
         self._files: dict[str, IO[bytes]] = {}
         self._rows = 0
@@ -30,7 +31,7 @@ class Spool:
 
     def add(self, block: Block) -> None:
         self._rows += len(block.rewards)
-        self._incomplete = self._incomplete or has_gaps(block)
+        self._incomplete = self._incomplete or (self._may_miss and has_gaps(block))
         if self._folder is None:
             self._kept.append(block)
             return
@@ -67,14 +68,14 @@ class Spool:
 
 
 @contextmanager
-def spool_beside(path: Path | None) -> Iterator[Spool]:
+def spool_beside(path: Path | None, *, may_miss: bool) -> Iterator[Spool]:
     """A spool in a folder that lies beside the file to be written and is gone afterwards; in memory without a file."""
     if path is None:
-        yield Spool(None)
+        yield Spool(None, may_miss=may_miss)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent, ignore_cleanup_errors=True) as folder:
-        spool = Spool(Path(folder))
+        spool = Spool(Path(folder), may_miss=may_miss)
         try:
             yield spool
         finally:
