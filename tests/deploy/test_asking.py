@@ -77,6 +77,13 @@ def test_iql_says_its_own_state_value() -> None:
     assert (run.value(seen, None) != run.value(seen, run.actions(seen))).any()
 
 
+def test_morel_says_what_its_policy_earns_in_the_model() -> None:
+    run, seen = asked("morel"), observations(5)
+    assert len(set(run.value(seen, None).tolist())) == 5
+    with pytest.raises(InputError, match="learns no values of actions"):
+        run.value(seen, run.actions(seen))
+
+
 def test_methods_without_values_or_uncertainty_say_so() -> None:
     with pytest.raises(InputError, match="BC learns no values of actions; these do: score"):
         asked("bc").value(observations(1), None)

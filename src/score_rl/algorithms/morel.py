@@ -312,6 +312,13 @@ def uncertainty(
     return disagreement(state.learned.dynamics.next_of_all(scaled(config, observations), actions))
 
 
+def state_value(
+    config: Config, state: State, observations: Float[Array, "batch observation"]
+) -> Float[Array, " batch"]:
+    """The baseline at the beginning of a path: what the policy earns in the model from there."""
+    return state.baseline(features(observations[None]))[0, :, 0]
+
+
 ALGORITHM = Algorithm(
     name="morel",
     title="MOReL",
@@ -325,6 +332,7 @@ ALGORITHM = Algorithm(
     stages=(DYNAMICS, CLONING),
     refresh=refresh,
     uncertainty=uncertainty,
+    state_value=state_value,
     precisions=("float32",),  # the natural gradient solves a linear system
     counts_as=1_000,  # an iteration is of many steps in the model
     characteristics=("value-penalised", "uncertainty-aware", "model-based"),

@@ -140,7 +140,7 @@ class TrainedRun:
         """What the method expects of an action, and of its own action if none is given: discounted rewards, scaled.
 
         It is Q(s, a) by which the policy was improved, with the method's pessimism in it. Without an action it is V(s)
-        where the method learns that (IQL), else Q(s, π(s)). It is no estimate of what the policy will earn.
+        where the method learns that (IQL, MOReL), else Q(s, π(s)). It is no estimate of what the policy will earn.
         """
         return self._asked.value(observation, action)
 
