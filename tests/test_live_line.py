@@ -2,6 +2,7 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -85,4 +86,28 @@ def test_in_a_file_a_line_is_printed_once_and_whole() -> None:
     out = io.StringIO()
     with LiveLine(lambda width: bar_line(0.5, [Fact("50%", 0)], width), Console(file=out, width=60)):
         pass
-    assert [line for line in out.getvalue().splitlines() if line.strip()] == ["━" * 20 + "━" * 20 + "  50%"]
+    assert [line for line in out.getvalue().splitlines() if line.strip()] == ["━" * 20 + "─" * 20 + "  50%"]
+    assert out.getvalue().endswith("50%\n"), "what is printed next begins a line of its own"
+
+
+def test_a_bar_can_be_read_without_colours() -> None:
+    line = bar_line(0.25, [], 40).plain
+    assert line == "━" * 10 + "─" * 30
+
+
+@pytest.mark.slow
+def test_a_notebook_shows_a_line_that_changes_and_the_table_at_the_end(tmp_path: Path) -> None:
+    """In a real kernel, without widgets."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    code = (
+        f"import os; os.environ['SCORE_RL_CACHE'] = {str(tmp_path)!r}\n"
+        "import score_rl\n"
+        "score_rl.train('replica:hopper-medium', transitions=3000, steps=40, eval_every=20, eval_episodes=1,\n"
+        f"               config={{'hidden': (16, 16)}}, out={str(tmp_path / 'run')!r})"
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
+    shown = [output.data["text/html"] for output in notebook.cells[0].outputs if "text/html" in output.get("data", {})]
+    assert any("100%" in html and "40 of 40" in html for html in shown), "the last state of the line"
+    assert "<table>" in shown[-1]
+    assert "replica-hopper-medium_seed=0" in shown[-1]

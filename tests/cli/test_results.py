@@ -38,8 +38,8 @@ def test_means_over_seeds_come_last_with_the_best_first(tmp_path: Path) -> None:
     lines = shown(write_experiment(tmp_path / "out", settings=SETTINGS, scores=scores), 80)
     means = [line for line in lines if "SCORE (" in line]
     assert [line.split("beta=")[1][:3] for line in means] == ["0.5", "0.2", "0.1"], "later settings score higher"
-    assert "50.0 ± 10.0" in means[0]
-    assert "31.0 ± 3.3" in means[0], "mean over seeds of (1, 2, x) / 3, and their deviation, with 20 added"
+    assert "50.0 ± 8.2" in means[0], "divided by n, as on the page"
+    assert "31.0 ± 2.7" in means[0], "mean over seeds of (1, 2, x) / 3, and their deviation, with 20 added"
     assert any("behaviour policy 40.0 ± 1.0" in line for line in lines)
 
 

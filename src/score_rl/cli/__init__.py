@@ -11,6 +11,7 @@ from typing import TextIO
 
 from score_rl.cli.act import act_command
 from score_rl.cli.algorithms import algorithms_command
+from score_rl.cli.completion import completion_command
 from score_rl.cli.data import data_command
 from score_rl.cli.evaluate import evaluate_command
 from score_rl.cli.experiment import experiment_command
@@ -40,7 +41,13 @@ COMMANDS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "algorithms": (algorithms_command, "list the algorithms and their settings"),
     "experiment": (experiment_command, "make the paper's tables and figures"),
     "theory": (theory_command, "check the paper's statements on small problems"),
+    "completion": (lambda arguments: completion_command(arguments, _completed()), "complete all of this on TAB"),
 }
+
+
+def _completed() -> dict[str, Callable[[Sequence[str]], int]]:
+    return {name: command for name, (command, _) in COMMANDS.items() if name != "completion"}
+
 
 USAGE = """usage: score COMMAND [OPTIONS]
 

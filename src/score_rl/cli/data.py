@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.markup import escape
 from rich.table import Table
 
 from score_rl.cli.data_import import DataImport, import_command
 from score_rl.cli.terminal import OUT, subcommand
+from score_rl.console import say
 from score_rl.errors import as_read
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _check(asked: DataCheck) -> int:
         least_usable=asked.least_usable,
     )
     for finding in findings:
-        OUT.print(f"{finding.level}: {escape(as_read(finding.message))}", soft_wrap=True)
+        say(OUT, f"{finding.level}: {as_read(finding.message)}")
     if any(finding.level == "error" for finding in findings):
         return 2
     warnings = sum(finding.level == "warning" for finding in findings)

@@ -10,6 +10,7 @@ import tyro
 from rich.markup import escape
 
 from score_rl.cli.terminal import OUT
+from score_rl.console import say
 from score_rl.errors import InputError, as_read
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def import_command(asked: DataImport) -> int:
         _report(summary, out)
     for finding in findings:
         if not asked.quiet or finding.level == "error":
-            OUT.print(f"{finding.level}: {escape(as_read(finding.message))}", soft_wrap=True)
+            say(OUT, f"{finding.level}: {as_read(finding.message)}")
     if any(finding.level == "error" for finding in findings):
         return 2
     if not asked.quiet:

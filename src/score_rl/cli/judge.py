@@ -11,6 +11,7 @@ from rich.table import Table
 
 from score_rl.cli.machines import machines_of
 from score_rl.cli.terminal import OUT, parse
+from score_rl.console import say
 
 COLOURS = {"better than the behaviour": "green", "not distinguishable": "yellow", "worse": "red"}
 
@@ -61,7 +62,7 @@ def judge_command(arguments: Sequence[str]) -> int:
     for data in record.data:
         OUT.print(verdict_table(data))
         for line in remarks(data):
-            OUT.print(escape(line), soft_wrap=True)
+            say(OUT, line)
     OUT.print(
         f"Stored in {asked.folder}/judgement.json; score report {asked.folder} --out page shows all of it.",
         soft_wrap=True,
@@ -72,8 +73,8 @@ def judge_command(arguments: Sequence[str]) -> int:
 def verdict_table(data: Any) -> Table:
     """The verdicts, best first; red where a policy is worse or not to be trusted."""
     table = Table(title=escape(f"{data.name}: reward per step, with 90 % intervals"), title_justify="left")
-    for heading in ("run", "verdict"):
-        table.add_column(heading, overflow="fold")
+    table.add_column("run", overflow="fold")
+    table.add_column("verdict", min_width=len("not distinguishable") if OUT.width >= 76 else len("distinguishable"))
     for heading in ("fitted Q", "model", "moved", "unknown"):
         table.add_column(heading, justify="right")
     for name, run in _ranked(data.runs):

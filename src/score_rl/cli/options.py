@@ -1,13 +1,15 @@
 """Options of a command, read from a dataclass: each field is an option, and the text below it is its help."""
 
 import ast
+import contextlib
 import dataclasses
 import inspect
 import itertools
 import shutil
 import textwrap
 import types
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import tyro
@@ -20,8 +22,36 @@ HELP = ("-h", "--help")
 HELP_ALL = "--help-all"
 
 
+class Offered(Exception):  # noqa: N818 - no error
+    """What a command would parse, instead of parsing it: a type, or the types of its commands by name."""
+
+    def __init__(self, kind: Any) -> None:
+        super().__init__("only asked what is parsed")
+        self.kind = kind
+
+
+_only_asked: ContextVar[bool] = ContextVar("only_asked", default=False)
+
+
+@contextlib.contextmanager
+def offering() -> Iterator[None]:
+    """Inside, commands raise `Offered` where they would parse their arguments."""
+    token = _only_asked.set(True)
+    try:
+        yield
+    finally:
+        _only_asked.reset(token)
+
+
+def offer(kind: Any) -> None:
+    """For whoever is about to parse: say what, if somebody only asks for that."""
+    if _only_asked.get():
+        raise Offered(kind)
+
+
 def parse(kind: type[T], arguments: Sequence[str], program: str, text: str | None = None) -> T:
     """The arguments as `kind`; its docstring, or `text`, teaches."""
+    offer(kind)
     with _numbers_as_people_write_them():
         asked = tyro.cli(
             documented(kind),
@@ -59,8 +89,12 @@ def documented(kind: type[T], only: Collection[str] | None = None) -> type[T]:
             continue
         default = _default(field)
         shown: dict[str, Any] = {"help": texts[field.name]} if field.name in texts else {}
-        if default.default is None and get_origin(field.type) is not Annotated:
-            shown |= {"help_behavior_hint": "", "metavar": _metavar(field.type)}
+        plain = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
+        empty = default.default is dataclasses.MISSING and _is_list(plain)
+        if default.default is None or default.default == () or empty:
+            shown |= {"help_behavior_hint": ""}
+        if default.default is None or _is_list(plain):
+            shown |= {"metavar": metavar(plain)}
         typed = Annotated[field.type, tyro.conf.arg(**shown)] if shown else field.type
         fields.append((field.name, typed, default))
     made = dataclasses.make_dataclass(kind.__name__, fields, frozen=True)
@@ -91,12 +125,17 @@ def _texts_below_fields(kind: type) -> dict[str, str]:
     return texts
 
 
-def _metavar(kind: Any) -> str:
-    """What an optional option takes, without the word None."""
+def _is_list(kind: Any) -> bool:
+    """Whether an option takes any number of values."""
+    return get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis
+
+
+def metavar(kind: Any) -> str:
+    """What an option takes, without the word None and without brackets."""
     if get_origin(kind) in (Union, types.UnionType):
         (kind,) = (each for each in get_args(kind) if each is not type(None))
     if get_origin(kind) is tuple:
-        return f"{_metavar(get_args(kind)[0])} ..."
+        return f"{metavar(get_args(kind)[0])} ..."
     choices = get_args(kind)
     return "{" + ",".join(map(str, choices)) + "}" if choices else kind.__name__.upper()
 
@@ -125,5 +164,5 @@ def _whole(typed: str) -> int:
 
     try:
         return whole_number("the value", float(typed) if "e" in typed.lower() else int(typed))
-    except InputError:
-        raise ValueError(f"{typed} is not a whole number") from None
+    except (InputError, ValueError):
+        raise ValueError(f"{typed} is no whole number, such as 20000 or 1e6") from None

@@ -129,7 +129,7 @@ def _mean(values: np.ndarray) -> float:
 
 
 def _over_seeds(values: np.ndarray) -> str:
-    """One seed alone has no deviation."""
+    """The deviation is divided by n, as on the page and in the paper. One seed alone has none."""
     if not len(values):
         return "not judged"
-    return mean_and_std(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None)
+    return mean_and_std(float(values.mean()), float(values.std()) if len(values) > 1 else None)

@@ -12,6 +12,7 @@ from rich.table import Table
 from score_rl.cli.judge import COLOURS
 from score_rl.cli.machines import machines_of
 from score_rl.cli.terminal import OUT, parse
+from score_rl.console import say
 from score_rl.errors import InputError
 
 SHOWN = 12  # rows of the table, and all that are better than the behaviour
@@ -81,8 +82,8 @@ def show(selection: Any) -> None:
         OUT.print(f"[{colour}]Recommended: {escape(chosen.label)}[/] ({escape(choice.run)})", soft_wrap=True)
     else:
         OUT.print("[bold red]No policy is recommended.[/]")
-    OUT.print(f"Why: {escape(choice.why)}", soft_wrap=True)
-    OUT.print(f"How sure: {escape(choice.sure)}", soft_wrap=True)
+    say(OUT, f"Why: {choice.why}")
+    say(OUT, f"How sure: {choice.sure}")
     if choice.run is not None:
         folder = selection.path / choice.folder
         OUT.print(f"Next: score export {folder} --run {choice.run} --out policy.onnx", soft_wrap=True, markup=False)

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from score_rl.cli.options import parse
+from score_rl.cli.options import offer, parse
 from score_rl.console import open_console
 
 OUT = open_console()
 
 
 def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> Any:
+    offer(types)
     if not arguments or arguments[0] in ("-h", "--help"):
         rows = "\n".join(f"  {name:<10} {(kind.__doc__ or '').splitlines()[0]}" for name, kind in types.items())
         print(f"usage: score {group} COMMAND [OPTIONS]\n\n{rows}\n\n`score {group} COMMAND --help` explains each.")

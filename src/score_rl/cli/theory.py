@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from score_rl.cli.terminal import OUT, subcommand
+from score_rl.console import say
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,7 @@ def theory_command(arguments: Sequence[str]) -> int:
             table.add_row(*(escape(str(cell)) for cell in row))
         OUT.print(table)
         for verdict in result.verdicts:
-            OUT.print(escape(verdict), soft_wrap=True)
+            say(OUT, verdict)
         for file in result.files:
             OUT.print(str(file), soft_wrap=True)
     return 0

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_origin
 import tyro
 
 from score_rl.cli.machines import machines_of
-from score_rl.cli.options import HELP_ALL, asks_for_help, documented, parse
+from score_rl.cli.options import HELP_ALL, asks_for_help, documented, metavar, parse
 from score_rl.cli.terminal import OUT
 from score_rl.errors import InputError
 
@@ -247,12 +247,13 @@ def _swept(fields: dict[str, dataclasses.Field[Any]], algorithms: int) -> tuple[
     compound = get_origin(field.type) is tuple or len({str(other.type) for other in fields.values()}) > 1
     kind: Any = str if compound else field.type
     default = _as_typed(field.default)
-    shown_as = tyro.conf.arg(name=f"config.{field.name}", prefix_name=False, help=field.metadata["help"])
+    named: dict[str, Any] = {"name": f"config.{field.name}", "prefix_name": False, "metavar": metavar(tuple[kind, ...])}
+    shown_as = tyro.conf.arg(**named, help=field.metadata["help"])
     if algorithms > 1:
         text = " ".join(
             f"{title} (default {_as_typed(f.default)}): {f.metadata['help']}." for title, f in fields.items()
         )
-        shown_as = tyro.conf.arg(name=f"config.{field.name}", prefix_name=False, help=text, help_behavior_hint="")
+        shown_as = tyro.conf.arg(**named, help=text, help_behavior_hint="")
     return field.name, Annotated[tuple[kind, ...], shown_as], (default,)
 
 

@@ -30,9 +30,16 @@ def load_dataset(
 ) -> Dataset:
     """The data set of this name. It is fetched or recorded first if it is not in the cache.
 
-    `transitions` shrinks a replica in all its parts alike. Of any other source it takes evenly spread trajectories.
-    `seed` is the seed of a replica's recording. `environment` and `action_bounds` override what the source says.
-    Where next observations are not stored, the share `least_usable` of the rows must have one.
+    Args:
+        name: replica:NAME, d4rl:NAME, ogbench:NAME, or the path of a file.
+        transitions: Rows to use. It shrinks a replica in all its parts alike; of any other source it takes evenly
+            spread trajectories.
+        seed: Seed of a replica's recording.
+        environment: Where to judge, instead of what the source says.
+        action_bounds: LOW, HIGH of all actions, or of each, instead of what the source says.
+        least_usable: The share of the rows that must have a next observation, where these are not stored.
+        cache: Folder for what is fetched and recorded; `$SCORE_RL_CACHE` or the platform's unless given.
+        progress: Whether to show a bar.
     """
     if transitions is not None and transitions < 1:
         raise InputError(f"{transitions} transitions were asked for, but a data set needs at least 1.")

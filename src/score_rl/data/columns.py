@@ -231,3 +231,19 @@ def require_inside(name: str, actions: np.ndarray, low: np.ndarray, high: np.nda
             f"{low[column]:g} to {high[column]:g} in {len(rows)} rows, the first in row {rows[0]}: correct those "
             "rows, or the bounds (metadata/action_low and action_high in the file, or `action_bounds`)."
         )
+
+
+def mark_columns(
+    name: str, terminals: np.ndarray, timeouts: np.ndarray | None, trajectory_ends: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """The columns of marks as booleans."""
+    marks = {"terminals": flag_vector(name, "terminals", terminals)}
+    if timeouts is not None:
+        marks["timeouts"] = flag_vector(name, "timeouts", timeouts)
+    elif trajectory_ends is not None:
+        marks["timeouts"] = np.zeros_like(marks["terminals"])
+    else:
+        raise InputError(f"{name} has no timeouts: store them, or the ends of trajectories in trajectory_ends.")
+    if trajectory_ends is not None:
+        marks["trajectory_ends"] = flag_vector(name, "trajectory_ends", trajectory_ends)
+    return marks

@@ -1,6 +1,5 @@
 """The one type that everything learns from: a recorded data set, checked once when it is made."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,12 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
+from score_rl.data.checksum import content_checksum
 from score_rl.data.columns import (
     LEAST_USABLE,
     Bounds,
     bound_vectors,
     check_least_usable,
-    flag_vector,
+    mark_columns,
     number_matrix,
     number_vector,
     require_ascending_times,
@@ -81,11 +81,26 @@ class Dataset:
     ) -> "Dataset":
         """The data set in a frame of pandas or polars, its rows sorted by `episode` and `time`.
 
-        Columns are named, or matched by patterns such as "temp*". `terminal` and `timeout` may be "COLUMN=VALUE".
-        `score data import --help` explains each argument.
-
         >>> Dataset.from_frame(logs, observations=["temp*", "flow"], actions=["valve"], reward="r", episode="trip",
         ...                    time="t", action_bounds=[0, 250])
+
+        Args:
+            frame: One row is one step: what was measured, the action then taken, the reward for what followed.
+            observations: Columns that a policy will see, by name or by a pattern such as "temp*".
+            actions: Columns that a policy will decide.
+            reward: Column of what the step brought.
+            cost: Column of a cost, instead of a reward.
+            episode: Column that tells which rows belong together.
+            time: Column by which the rows of an episode are sorted.
+            terminal: Column that says after which rows nothing follows, or "COLUMN=VALUE".
+            timeout: Column that says after which rows the recording stopped, or "COLUMN=VALUE".
+            next_observations: Columns of the observations after the step; from the next row unless given.
+            units: Units of columns, by name or pattern.
+            action_bounds: LOW, HIGH of all actions or of each; "data" takes what was recorded, ±1 unless given.
+            missing: What becomes of empty cells: refused, the value before, or the row left out.
+            gap: A trajectory ends where the next row comes later than this; in seconds if times are dates.
+            environment: A Gymnasium id in which to judge policies, if there is one.
+            name: What the data set is called.
         """
         from score_rl.data.tables.importing import Options, roles_of
         from score_rl.data.tables.in_memory import frame_recording
@@ -116,6 +131,15 @@ class Dataset:
         are given), by marks ("timeouts", "trajectory_ends"), or by where "next_observations" leave the rows.
 
         >>> Dataset.from_arrays({"observations": s, "actions": a, "rewards": r, "episodes": e, "times": t})
+
+        Args:
+            arrays: The columns by name, with equally many rows.
+            observation_names: What the columns of the observations are called.
+            action_names: What those of the actions are called.
+            units: Units of columns by name.
+            action_bounds: LOW, HIGH of all actions or of each; "data" takes what was recorded, ±1 unless given.
+            environment: A Gymnasium id in which to judge policies, if there is one.
+            name: What the data set is called.
         """
         from score_rl.data.tables.importing import Options
         from score_rl.data.tables.in_memory import arrays_recording, as_names
@@ -194,7 +218,7 @@ class Dataset:
         return followed
 
     def recorded_rows(self, rows: Int64[np.ndarray, " chosen"]) -> Int64[np.ndarray, " chosen"]:
-        """Where these rows stand in the recording, dropped rows counted."""
+        """Where `rows`, numbers of rows here, stand in the recording, dropped rows counted."""
         number = np.searchsorted(self.trajectories[:, 1], rows, side="right")
         return np.asarray(rows - self.trajectories[number, 0] + self.recorded.starts[number])
 
@@ -235,7 +259,7 @@ def make_dataset(
     }
     if next_observations is not None:
         columns["next_observations"] = number_matrix(name, "next_observations", next_observations)
-    marks = _marks(name, terminals, timeouts, trajectory_ends)
+    marks = mark_columns(name, terminals, timeouts, trajectory_ends)
     require_equal_rows(name, {**columns, **marks})
     for key, values in columns.items():
         require_finite(name, key, values)
@@ -276,35 +300,6 @@ def _of_recording(name: str, recording: Recording) -> Dataset:
         source=recording.origin,
         labels=recording.labels,
     )
-
-
-def content_checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 over names, types, shapes and bytes, in the order given.
-
-    Random keys of runs derive from it and stored experiments are compared by it. So the names are those of version
-    0.1.0, which called trajectories "episodes".
-    """
-    digest = hashlib.sha256()
-    for key, values in arrays.items():
-        digest.update(f"{key} {values.dtype.newbyteorder('<').str} {values.shape}\n".encode())
-        digest.update(np.ascontiguousarray(values).data)
-    return digest.hexdigest()
-
-
-def _marks(
-    name: str, terminals: np.ndarray, timeouts: np.ndarray | None, trajectory_ends: np.ndarray | None
-) -> dict[str, np.ndarray]:
-    """The columns of marks as booleans."""
-    marks = {"terminals": flag_vector(name, "terminals", terminals)}
-    if timeouts is not None:
-        marks["timeouts"] = flag_vector(name, "timeouts", timeouts)
-    elif trajectory_ends is not None:
-        marks["timeouts"] = np.zeros_like(marks["terminals"])
-    else:
-        raise InputError(f"{name} has no timeouts: store them, or the ends of trajectories in trajectory_ends.")
-    if trajectory_ends is not None:
-        marks["trajectory_ends"] = flag_vector(name, "trajectory_ends", trajectory_ends)
-    return marks
 
 
 def _training_rows(

@@ -64,6 +64,14 @@ def judge(
     >>> judgement = score_rl.judge("runs/logs")
     >>> judgement.runs["logs_seed=0"].verdict
     'better than the behaviour'
+
+    Args:
+        experiment: An experiment, or its folder.
+        data: A data set that took no part in training; what was held out unless given.
+        runs: Ids of the runs to judge; all unless given.
+        effort: How large the evaluators are: "quick", "normal", "thorough", or "auto" by the device.
+        discount: γ of all estimates; the methods' own unless given, but no horizon beyond the trajectories.
+        quiet: Whether to show no progress.
     """
     keep_compiled_programs()
     opened = experiment if isinstance(experiment, Experiment) else Experiment(experiment)

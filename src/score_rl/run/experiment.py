@@ -24,6 +24,7 @@ from score_rl.rollout.policies import PolicyToPlay, fresh_seed
 from score_rl.run.asking import AskedRun, CheckedActions
 from score_rl.run.deployment import limits_of, origin_of, refuse_diverged, trained_policy
 from score_rl.run.kept_states import KeptPolicy, KeptStates
+from score_rl.run.messages import count
 from score_rl.run.trusted_modules import refuse_foreign_modules
 from score_rl.store.folder import Folder
 from score_rl.store.metrics import MetricsTable
@@ -54,14 +55,17 @@ class TrainedRun:
 
     @cached_property
     def algorithm(self) -> Algorithm:
+        """The algorithm that trained it."""
         return get_algorithm(self.record.algorithm)
 
     @cached_property
     def config(self) -> Any:
+        """All its settings."""
         return make_config(self.algorithm, self.record.config)
 
     @property
     def status(self) -> RunStatus:
+        """How it stands: its state, its update, what is doubtful."""
         return self.experiment.folder.status().of(self.id)
 
     @property
@@ -75,6 +79,7 @@ class TrainedRun:
 
     @property
     def step(self) -> int:
+        """The update of the newest checkpoint."""
         return self._loaded[0]
 
     @property
@@ -84,6 +89,7 @@ class TrainedRun:
 
     @property
     def treatment(self) -> Treatment:
+        """How observations, actions and rewards of the data are scaled."""
         return self._loaded[2]
 
     @cached_property
@@ -115,7 +121,7 @@ class TrainedRun:
     def policy(self, observation: np.ndarray, *, check: Literal[True]) -> CheckedActions: ...
 
     def policy(self, observation: Any, *, check: bool = False) -> np.ndarray | CheckedActions:
-        """The learned action for one observation or a batch of them, columns and units as in the data.
+        """The learned action for one `observation` or a batch of them, columns and units as in the data.
 
         NaN and infinite observations are refused: a policy would answer them with anything. With `check` the answer
         also says which observations lie far outside the data and which actions are not known, by the rule that
@@ -126,7 +132,7 @@ class TrainedRun:
     def uncertainty(
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
     ) -> Float[np.ndarray, "*batch"]:
-        """u(s, a), in units of the scaled reward; columns and units of both as in the data, actions within bounds.
+        """u(s, a) of an `observation` and an `action`, in units of the scaled reward. Both are as in the data.
 
         It has no scale of its own: compare it with what recorded pairs have.
         """
@@ -137,7 +143,7 @@ class TrainedRun:
         observation: Float[np.ndarray, "*batch observation"],
         action: Float[np.ndarray, "*batch action"] | None = None,
     ) -> Float[np.ndarray, "*batch"]:
-        """What the method expects of an action, and of its own action if none is given: discounted rewards, scaled.
+        """What the method expects of an `action` at an `observation`, or of its own: discounted rewards, scaled.
 
         It is Q(s, a) by which the policy was improved, with the method's pessimism in it. Without an action it is V(s)
         where the method learns that (IQL, MOReL), else Q(s, π(s)). It is no estimate of what the policy will earn.
@@ -145,7 +151,7 @@ class TrainedRun:
         return self._asked.value(observation, action)
 
     def export(self, path: Path | str, *, format: str | None = None, flags: bool = True) -> Path:
-        """Write the policy as one file that acts without JAX and without this package: docs/deploy.md.
+        """Write the policy to `path` as one file that acts without JAX and without this package: docs/deploy.md.
 
         `format` is onnx, numpy or stablehlo; the ending of the name says it too (.onnx, .npz, .stablehlo). With
         `flags` the data are read once more, and the file flags observations far outside them and unknown actions.
@@ -161,16 +167,17 @@ class TrainedRun:
     def evaluate(
         self, episodes: int = 10, *, physics: str | None = None, seed: int = 0, step: Step = None
     ) -> Judgement:
-        """Act in the environment of its data and return what happened.
+        """Act in the environment of its data for so many `episodes`, and return what happened.
 
-        The last policy is the result. `step` judges another: that of a kept checkpoint, by its number of updates, or
-        "best", where `train(keep_best=True)` kept the one that its own evaluations liked most.
+        `physics` is that of training unless given; another `seed` draws other episodes. The last policy is the result.
+        `step` judges another: that of a kept checkpoint, by its number of updates, or "best", where
+        `train(keep_best=True)` kept the one that its own evaluations liked most.
         """
         (judgement,) = judge_policies([self.to_play(episodes, physics=physics, seed=seed, step=step)])
         return judgement
 
     def to_play(self, episodes: int, *, physics: str | None = None, seed: int = 0, step: Step = None) -> PolicyToPlay:
-        """The policy, and fresh episodes for it: others than those that training evaluated it with."""
+        """The policy, and fresh `episodes` for it: not those of training. The rest is as in `evaluate`."""
         if episodes < 1:
             raise InputError(f"episodes is {episodes}; it must be 1 or more.")
         environment = self.experiment.spec.environment or self.record.environment
@@ -251,7 +258,7 @@ class Experiment(Sequence[TrainedRun]):
             state = self.folder.status().state
         except (InputError, OSError):  # a repr must not raise
             state = "state unknown"
-        return f"<experiment {self.folder.path}: {len(self)} runs, {state}>"
+        return f"<experiment {self.folder.path}: {count(len(self), 'run')}, {state}>"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -265,10 +272,12 @@ class Experiment(Sequence[TrainedRun]):
 
     @property
     def path(self) -> Path:
+        """Its folder."""
         return self.folder.path
 
     @property
     def metrics(self) -> MetricsTable:
+        """Everything measured in all runs."""
         return self.folder.metrics()
 
     @property
@@ -290,11 +299,13 @@ class Experiment(Sequence[TrainedRun]):
     def policy(self, observation: np.ndarray, *, check: Literal[True]) -> CheckedActions: ...
 
     def policy(self, observation: Any, *, check: bool = False) -> np.ndarray | CheckedActions:
+        """Of the only run: see `TrainedRun.policy`."""
         return self.run.policy(observation, check=check)  # type: ignore[call-overload]
 
     def uncertainty(
         self, observation: Float[np.ndarray, "*batch observation"], action: Float[np.ndarray, "*batch action"]
     ) -> Float[np.ndarray, "*batch"]:
+        """Of the only run: see `TrainedRun.uncertainty`."""
         return self.run.uncertainty(observation, action)
 
     def value(
@@ -302,11 +313,13 @@ class Experiment(Sequence[TrainedRun]):
         observation: Float[np.ndarray, "*batch observation"],
         action: Float[np.ndarray, "*batch action"] | None = None,
     ) -> Float[np.ndarray, "*batch"]:
+        """Of the only run: see `TrainedRun.value`."""
         return self.run.value(observation, action)
 
     def evaluate(
         self, episodes: int = 10, *, physics: str | None = None, seed: int = 0, step: Step = None
     ) -> Judgement:
+        """Of the only run: see `TrainedRun.evaluate`."""
         return self.run.evaluate(episodes, physics=physics, seed=seed, step=step)
 
     def evaluate_runs(
@@ -318,13 +331,14 @@ class Experiment(Sequence[TrainedRun]):
         seed: int = 0,
         step: Step = None,
     ) -> Iterator[tuple[TrainedRun, Judgement]]:
-        """Every run, or these, with what its policy did in fresh episodes, as soon as it is known. On many cores this
-        is much faster than one after the other."""
+        """Every run, or these `runs`, with what its policy did in fresh `episodes`, as soon as it is known.
+
+        On many cores this is much faster than one after the other. The rest is as in `TrainedRun.evaluate`."""
         chosen = self.runs if runs is None else runs
         policies = [run.to_play(episodes, physics=physics, seed=seed, step=step) for run in chosen]
         return zip(chosen, judge_policies(policies), strict=True)
 
 
 def load(path: Path | str) -> Experiment:
-    """Open the folder of an experiment."""
+    """Open the experiment in the folder `path`."""
     return Experiment(path)

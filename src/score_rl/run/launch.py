@@ -105,19 +105,37 @@ def train(
     >>> experiment = score_rl.train(frame, columns={"observations": ["temp*"], "actions": ["valve"], "reward": "r",
     ...                                             "episode": "trip", "time": "t"})
 
-    `keep_best` keeps, beside the last policy, the one that training's own evaluations liked most. The last stays the
-    result: `score evaluate FOLDER --step best` judges the other in fresh episodes.
-
-    `callback(run, update, measured)` is called in this process with every row of metrics, such as for W&B or MLflow
-    (docs/extending.md):
+    A callback hears of every row of metrics, such as for W&B or MLflow (docs/extending.md):
 
     >>> experiment = score_rl.train("logs.hdf5", callback=lambda run, update, measured: print(run, update, measured))
 
-    `hold_out` keeps a share of every data set's trajectories from training, for `score_rl.judge`:
-
-    >>> experiment = score_rl.train("logs.hdf5", environment="none", hold_out=0.1)
-
-    `on` trains on a cluster (`score_rl.cluster`), here unless given; docs/cluster.md.
+    Args:
+        dataset: replica:NAME, d4rl:NAME, an HDF5 file, data in memory, or a list of these.
+        columns: Of a frame, what its columns are: the arguments of `Dataset.from_frame`.
+        algorithm: What to train, or several; `score algorithms` lists them.
+        seeds: One run for each.
+        config: Settings by name. A list of values is swept over; a tuple is one value.
+        variants: Settings to be trained one beside the other, each over those of `config`.
+        hold_out: Share of the trajectories that is kept from training, for `score_rl.judge`.
+        steps: Updates of each run.
+        eval_every: Updates between two judgements; 5,000 unless given.
+        eval_episodes: Episodes of a judgement.
+        log_every: Updates in a row of training metrics; about 200 rows a curve unless given.
+        out: Folder of the experiment; a new one in runs unless given.
+        transitions: Rows to use. A replica is recorded in this size; of a file whole trajectories are taken.
+        data_seed: Seed of a replica's recording.
+        environment: Where to judge: a task, a Gymnasium id, or "none"; taken from the data unless given.
+        action_bounds: LOW, HIGH of all actions, or of each, where the data do not say.
+        least_usable: Refuse data of which a smaller share of the rows has a next observation.
+        physics: "d4rl" for MuJoCo as D4RL was recorded with, "stock" for that of today.
+        precision: What goes into the critics' products: "auto", "float32" or "bfloat16".
+        checkpoint_minutes: Time between checkpoints; 0 writes one after every row of metrics.
+        memory_limit: GiB of the device to use; all that is free unless given.
+        tensorboard: Whether to write TensorBoard files too.
+        quiet: Whether to say nothing.
+        on: Train on a cluster (docs/cluster.md); here unless given.
+        keep_best: Keep the policy with the best evaluation beside the last, which stays the result.
+        callback: Called in this process as `callback(run, update, measured)`.
     """
     machines = _machines(on, callback, keep_best=keep_best)
     algorithms = requested_algorithms(algorithm, config or {}, variants, precision, machines.precision)
@@ -185,12 +203,17 @@ def resume(
 ) -> Experiment:
     """Go on where the newest whole checkpoints of a folder stand; the result is that of an undisturbed run.
 
-    More `steps` than were asked for make the experiment longer, finished or not: to what it would be had it begun
-    with them and its `log_every` and `eval_every`. What it measured at its first end stays.
+    What was measured after the checkpoint is measured again, and a callback is told again.
 
-    Other code, libraries or devices than before are named and recorded, or refused if it is `strict`.
-
-    `callback` is as for `train`. What was measured after the checkpoint is measured again, and told again.
+    Args:
+        path: Folder of the experiment.
+        steps: More updates than were asked for make it longer, finished or not: to what it would be had it begun
+            with them and its `log_every` and `eval_every`. What it measured at its first end stays.
+        strict: Refuse other code, libraries or devices than before, which are named and recorded otherwise.
+        tensorboard: Whether to write TensorBoard files too.
+        quiet: Whether to say nothing.
+        on: Go on on a cluster (docs/cluster.md); here unless given.
+        callback: As for `train`.
     """
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
     experiment.folder.refuse_links()

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from score_rl.console import open_console
+from score_rl.console import open_console, say
 from score_rl.engine.memory import FleetSplit, Footprint, as_size
 from score_rl.errors import as_read
 from score_rl.live_line import as_duration
@@ -35,7 +35,7 @@ class Announcer:
 
     def insist(self, message: str) -> None:
         """Print it in any case: the answer to what somebody has just done."""
-        self.console.print(as_read(message), highlight=False, markup=False, soft_wrap=True)
+        say(self.console, as_read(message))
 
 
 def count(number: int, what: str) -> str:

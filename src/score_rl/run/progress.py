@@ -22,7 +22,7 @@ class TrainingProgress:
         self, announcer: Announcer, title: str, total: int, done: float, *, runs: int = 1, unit: str = "updates"
     ) -> None:
         self._announcer, self.title, self.total, self.runs, self.unit = announcer, title, total, runs, unit
-        self.live = announcer.console.is_terminal and not announcer.quiet
+        self.live = (announcer.console.is_terminal or announcer.console.is_jupyter) and not announcer.quiet
         self.done, self.first, self.start = done, done, time.perf_counter()
         self._facts: dict[str, str] = {}
         self._last_line = self.start

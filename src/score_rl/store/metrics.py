@@ -70,20 +70,24 @@ class MetricsTable:
 
     @property
     def runs(self) -> list[str]:
+        """The ids of the runs that measured something."""
         return list(dict.fromkeys(row.run for row in self._rows))
 
     @property
     def names(self) -> list[str]:
+        """What was measured."""
         return list(dict.fromkeys(row.name for row in self._rows))
 
     def of(self, run: str) -> "MetricsTable":
-        """The measurements of one run."""
+        """The measurements of the `run` with this id."""
         return MetricsTable((row for row in self._rows if row.run == run), self.names)
 
     def curve(self, name: str, run: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values of one metric of one run; `score` is short for `evaluation/score`.
+        """Steps and values of one metric of one run. Both are empty where it was not measured in this run.
 
-        Both are empty where a metric is known but was not measured in this run.
+        Args:
+            name: The metric. Its end is enough where only one ends so: `score` for `evaluation/score`.
+            run: Id of the run; not needed where one alone measured it.
         """
         name = self._full_name(name)
         rows = [row for row in self._rows if row.name == name and run in (None, row.run)]
@@ -104,7 +108,12 @@ class MetricsTable:
         raise unknown_name("metric", name, known)
 
     def last(self, name: str, run: str | None = None) -> float | None:
-        """The newest value of a metric of one run; None where it was never measured."""
+        """The newest value of a metric of one run, as for `curve`; None where it was never measured.
+
+        Args:
+            name: The metric.
+            run: Id of the run; not needed where one alone measured it.
+        """
         _, values = self.curve(name, run)
         return float(values[-1]) if len(values) else None
 

@@ -68,9 +68,20 @@ def select(
     >>> selection.choice.why
     >>> action = selection.run.policy(observation)
 
-    Data may be whatever `score_rl.train` takes. `resume` goes on where a folder of an earlier call stands, within the
-    same budget. A `plan` of your own is trained as it is, whatever time it takes. `on` trains on a cluster
-    (docs/cluster.md); the plan is made by the speed of this machine, which judges too.
+    Args:
+        data: Whatever `score_rl.train` takes as a data set.
+        columns: Of a frame, what its columns are: the arguments of `Dataset.from_frame`.
+        methods: Algorithms to choose among.
+        budget: Time for training and judging, such as "10m" or "2h", or seconds.
+        seeds: How many seeds, or which, each candidate is trained with.
+        hold_out: Share of the trajectories that judges and takes no part in training.
+        out: Folder of the selection; a new one in runs unless given.
+        resume: Go on where the folder of an earlier call stands, within the same budget.
+        transitions: Rows to use; all unless given.
+        action_bounds: LOW, HIGH of all actions, or of each, where the data do not say.
+        plan: A plan of your own, which is trained as it is, whatever time it takes.
+        quiet: Whether to say nothing.
+        on: Train on a cluster (docs/cluster.md). The plan is made by the speed of this machine, which judges too.
     """
     began, announcer = time.monotonic(), Announcer(quiet=quiet)
     keep_compiled_programs()
