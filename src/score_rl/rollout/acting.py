@@ -1,6 +1,6 @@
 """A fleet's policies outside the training program: on the host's CPU, while the device trains on.
 
-Where there are cores for it, processes of their own act and step physics (`judge.processes`); on few cores, for few
+Where there are cores for it, processes of their own act and step physics (`processes.py`); on few cores, for few
 episodes and for policies that draw candidates, threads do.
 
 Policies that weigh a hundred candidates for every action (BCQ's way) would keep a CPU busy for longer than training

@@ -1,4 +1,4 @@
-"""A process that judges: `python -m score_rl.rollout.worker`, started by `judge.processes` and by nobody else.
+"""A process that judges: `python -m score_rl.rollout.worker`, started by `processes.py` and by nobody else.
 
 It is told once how policies act; then for each question it gets a policy's numbers and the seeds of its episodes,
 and answers with returns, lengths and successes. It ends when its questions end, or when who asked is gone.

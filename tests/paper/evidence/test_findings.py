@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,18 @@ import pytest
 from scipy import stats
 
 from score_rl.paper.evidence.findings import FINDINGS, findings
-from score_rl.paper.evidence.other_findings import runtime, uncertainty_map
+from score_rl.paper.evidence.other_findings import (
+    BOUND,
+    ESTIMATE,
+    LEAST,
+    MEAN,
+    PENALTY_OFF,
+    RECORDED,
+    REDRAWN,
+    false_correlation,
+    runtime,
+    uncertainty_map,
+)
 from score_rl.paper.evidence.records import Evidence
 from score_rl.paper.evidence.sweep_claims import Line
 from score_rl.paper.evidence.sweep_questions import (
@@ -33,6 +45,7 @@ from score_rl.paper.evidence.sweep_questions import (
 )
 from score_rl.paper.evidence.verdicts import FAILS, HOLDS
 from score_rl.paper.experiments.curves import EVALUATIONS, EXPERIMENTS
+from score_rl.paper.experiments.false_correlation import summary
 from score_rl.report.statistics import Estimate
 
 STORED = Path(__file__).parents[3] / "benchmarks" / "results" / "experiments"
@@ -217,3 +230,46 @@ def test_the_clock_is_read_as_it_is() -> None:
     assert "**are** the paper's, and SCORE **is** the fastest" in timed(3.0, 865_814)
     assert "**are not** the paper's, and SCORE **is not** the fastest" in timed(30.0, 965_814)
     assert "SCORE 0.87 million, 3 s in float32 (paper 16 to 18 s)" in timed(3.0, 865_814)
+
+
+def test_picks_that_are_stored_say_what_is_said_of_them() -> None:
+    """Luck and what had been tried follow from data sets that are drawn anew."""
+    numbers = json.loads((STORED / "false-correlation" / "result.json").read_text())["numbers"]
+    labels = [label for label in numbers if label not in ("data_sets", "examples")]
+    assert {"SCORE", "critics' mean, all actions", "sample mean"} <= set(labels)
+    for label in labels:
+        found = dict(numbers[label])
+        again = summary([(number, action) for number, action in found["picks"]])
+        assert found.pop("mean_true_value") == pytest.approx(again.pop("mean_true_value"), abs=1e-6)
+        assert found == again, label
+    assert numbers["data_sets"]["lucky"] == numbers["SCORE"]["lucky"]["sets"]
+
+
+def test_luck_extrapolation_and_cures_are_told_apart() -> None:
+    def numbers(**street: tuple[int, int, int]) -> dict[str, Any]:
+        """{method: streets in 3 lucky sets and in 7 others, of these never tried}."""
+        usual = dict.fromkeys(
+            (ESTIMATE, BOUND, MEAN, LEAST, REDRAWN, "SCORE", PENALTY_OFF, "SCORE without BC"), (0, 0, 0)
+        )
+        found: dict[str, Any] = {
+            label: {"lucky": {"sets": 3, "street": luck, "never_tried": 0},
+                    "unlucky": {"sets": 7, "street": other, "never_tried": far}}
+            for label, (luck, other, far) in (usual | street).items()
+        }  # fmt: skip
+        return {"numbers": found | {"data_sets": {"all": 10, "lucky": 3}}}
+
+    def words(**street: tuple[int, int, int]) -> list[str]:
+        return re.findall(r"\*(yes|no|open)\*", false_correlation(numbers(**street)))
+
+    paper = {ESTIMATE: (3, 0, 0), MEAN: (3, 0, 0), PENALTY_OFF: (2, 0, 0)}
+    assert words(**paper) == ["yes"] * 5
+    assert false_correlation(numbers(**paper)).startswith("**holds**")
+    assert words(**(paper | {ESTIMATE: (2, 0, 0)}))[0] == "no"
+    assert words(**(paper | {BOUND: (1, 0, 0)}))[0] == "no"
+    assert words(**(paper | {MEAN: (3, 1, 1)}))[1] == "no", "without luck"
+    assert words(**(paper | {LEAST: (3, 0, 0), REDRAWN: (1, 0, 0)}))[2:4] == ["no", "open"]
+    assert words(**(paper | {"SCORE": (1, 1, 0)}))[4] == "no", "as often as without the penalty"
+    text = false_correlation(numbers(**(paper | {MEAN: (3, 5, 2), RECORDED: (2, 1, 0)})))
+    assert "never tried" not in text
+    assert "an action that nobody had tried in 2, and one near a recorded drive in 3" in text
+    assert "Among recorded actions alone it is 2 of 3 lucky sets and 1 of 7 others" in text

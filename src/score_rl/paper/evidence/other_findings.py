@@ -9,6 +9,9 @@ from score_rl.paper.evidence.sweep_questions import NEITHER, NO, WORDS, YES, wor
 from score_rl.paper.experiments.runtime import PRINTED
 from score_rl.report.results import algorithm_title
 
+ESTIMATE, BOUND = "sample mean", "lower bound (Hoeffding)"  # of false-correlation, as its table names them
+MEAN, LEAST = "critics' mean, all actions", "critics' least, all actions"
+RECORDED, REDRAWN = "critics' mean, recorded actions", "bootstrapped critics' least, all actions"
 PENALTY_OFF = "SCORE without pessimism"
 WITHIN = 5_000  # parameters: what two digits after a million's point leave open
 COIN = 0.5  # AUROC of a u that knows nothing
@@ -63,39 +66,43 @@ def false_correlation(result: Result) -> str:
         luck, none = numbers[label]["lucky"], numbers[label]["unlucky"]
         return f"{luck['street']} of {luck['sets']} lucky sets and {none['street']} of {none['sets']} others"
 
-    def taken(label: str, luck: str) -> int:
-        return int(numbers[label][luck]["street"])
+    def taken(label: str, *luck: str) -> int:
+        return sum(int(numbers[label][which]["street"]) for which in luck)
 
     def cured(label: str) -> float:
         lucky = taken(label, "lucky")
         return YES if lucky == 0 else NO if lucky == sets["lucky"] else NEITHER
 
-    estimate, bound = "sample mean", "lower bound (Hoeffding)"
-    recorded, every = "critics' mean, recorded actions", "critics' mean, all actions"
-    least, redrawn = "critics' least, recorded actions", "bootstrapped critics' least, recorded actions"
-    picture = float(taken(estimate, "lucky") == sets["lucky"] and taken(bound, "lucky") == 0)
-    luck_alone = float(taken(recorded, "unlucky") == 0 and taken(every, "unlucky") == 0)
-    plain, without = (sum(taken(label, luck) for luck in ("lucky", "unlucky")) for label in ("SCORE", PENALTY_OFF))
-    needed = float(without > plain)
-    answers = [picture, luck_alone, cured(least), cured(redrawn), needed]
+    none = numbers[MEAN]["unlucky"]
+    never, near = none["never_tried"], none["street"] - none["never_tried"]
+    plain, without = (taken(label, "lucky", "unlucky") for label in ("SCORE", PENALTY_OFF))
+    answers = [
+        float(taken(ESTIMATE, "lucky") == sets["lucky"] and taken(BOUND, "lucky") == 0),
+        float(taken(MEAN, "unlucky") == 0),
+        cured(LEAST),
+        cured(REDRAWN),
+        float(without > plain),
+    ]
     word = [WORDS[answer] for answer in answers]
+    recorded = f" Among recorded actions alone it is {street(RECORDED)}." if RECORDED in numbers else ""
     return (
         f"**{word_of(answers)}**. {sets['all']} data sets of one decision were drawn. In {sets['lucky']} of them the "
         "four drives through the side street were lucky: their mean is higher than the avenue's.\n"
         f"  - The estimate takes a lucky street, and its lower bound does not? *{word[0]}*: the mean of a road's rows "
-        f"takes it in {street(estimate)}, Hoeffding's lower bound in {street(bound)}.\n"
-        f"  - Critics take the street by this luck alone? *{word[1]}*: among recorded actions their mean takes it in "
-        f"{street(recorded)}, among all actions in {street(every)}. Of the latter picks "
-        f"{numbers[every]['never_tried']} are actions that nobody had tried. So there are three causes: luck of the "
-        "road, luck of single drives, and extrapolation.\n"
-        f"  - Disagreement cures the luck? With five critics on the same rows *{word[2]}*: the least of them takes the "
-        f"street in {street(least)}. With rows drawn anew for each *{word[3]}*: {street(redrawn)}.\n"
+        f"takes it in {street(ESTIMATE)}, Hoeffding's lower bound in {street(BOUND)}.\n"
+        f"  - Critics take the street by this luck alone? *{word[1]}*: the mean of five takes it in {street(MEAN)}. Of "
+        f"these {none['street']} others it picks an action that nobody had tried in {never}, and one near a recorded "
+        f"drive in {near}.{recorded} So there are three causes: luck of the road, extrapolation, and luck of single "
+        "drives.\n"
+        f"  - Disagreement cures the luck? With five critics on the same rows *{word[2]}*: their minimum takes the "
+        f"street in {street(LEAST)}. With rows drawn anew for each *{word[3]}*: {street(REDRAWN)}.\n"
         f"  - As a method, SCORE needs the penalty here? *{word[4]}*: SCORE takes the street in {street('SCORE')}, "
         f"without the penalty in {street(PENALTY_OFF)}, without cloning in {street('SCORE without BC')}."
     )
 
 
 OTHERS: dict[str, Callable[[Result], str]] = {
+    "false-correlation": false_correlation,
     "uncertainty-map": uncertainty_map,
     "runtime": runtime,
 }

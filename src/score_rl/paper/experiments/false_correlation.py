@@ -122,14 +122,18 @@ def critic_picks(run: TrainedRun, number: int, name: str) -> dict[str, float]:
 
 
 def summary(chosen: Sequence[tuple[int, float]]) -> dict[str, Any]:
-    """How often the side street was taken, with luck and without, and how often what nobody had tried."""
+    """How often the side street was taken, with luck and without, and how often by an action that nobody had tried."""
     street = np.array([action > 0 for _, action in chosen])
     lucky = np.array([drives(number).lucky for number, _ in chosen])
     known = np.array([drives(number).knows(action) for number, action in chosen])
+
+    def among(some: np.ndarray) -> dict[str, int]:
+        taken = street & some
+        return {"sets": int(some.sum()), "street": int(taken.sum()), "never_tried": int((taken & ~known).sum())}
+
     return {
-        "lucky": {"street": int(street[lucky].sum()), "sets": int(lucky.sum())},
-        "unlucky": {"street": int(street[~lucky].sum()), "sets": int((~lucky).sum())},
-        "never_tried": int((~known).sum()),
+        "lucky": among(lucky),
+        "unlucky": among(~lucky),
         "mean_true_value": float(true_value(np.array([action for _, action in chosen])).mean()),
         "picks": [[number, action] for number, action in chosen],
     }
@@ -180,13 +184,13 @@ def examples_of(sets: Sequence[int], chosen: Sequence[tuple[int, float]]) -> lis
 
 def table_of(numbers: Mapping[str, Any]) -> Table:
     def share(found: Mapping[str, int]) -> str:
-        return f"{found['street']} of {found['sets']}"
+        far = f", {found['never_tried']} never tried" if found["never_tried"] else ""
+        return f"{found['street']} of {found['sets']}{far}"
 
     rows = [
-        (label, share(n["lucky"]), share(n["unlucky"]), str(n["never_tried"]), f"{n['mean_true_value']:.3f}")
-        for label, n in numbers.items()
+        (label, share(n["lucky"]), share(n["unlucky"]), f"{n['mean_true_value']:.3f}") for label, n in numbers.items()
     ]
-    columns = ("method", "side street, lucky sets", "unlucky sets", "picks nobody tried", "true value (best 0.700)")
+    columns = ("method", "side street, lucky sets", "side street, unlucky sets", "true value (best 0.700)")
     return Table("Who takes the side street", columns, rows)
 
 
