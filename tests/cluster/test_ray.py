@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 REQUEST = (
     "--dataset", "replica:hopper-medium", "--transitions", "3000", "--algorithm", "bc", "td3-bc", "iql",
-    "--environment", "none", "--log-every", "100", "--eval-every", "1000",
+    "--environment", "none", "--log-every", "1000", "--eval-every", "100000",
     "--config.hidden", "16,16", "--config.batch-size", "16", "--precision", "float32",
 )  # fmt: skip
 
@@ -46,26 +46,32 @@ def newest_steps(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("storage", "kills", "drivers"), [("auto", 20, 2), ("driver", 6, 1)])
+@pytest.mark.parametrize(
+    ("storage", "kills", "drivers", "seed"),
+    [("auto", 7, 1, 1), ("auto", 7, 1, 2), ("auto", 7, 0, 3), ("driver", 6, 1, 4)],
+)
 def test_nodes_and_drivers_die_and_nothing_is_lost_or_doubled(
-    nodes: Nodes, tmp_path: Path, storage: str, kills: int, drivers: int
+    nodes: Nodes, tmp_path: Path, storage: str, kills: int, drivers: int, seed: int
 ) -> None:
     out, on = tmp_path / "out", ("--on", f"ray:{nodes.address}", "--task", f"storage={storage}")
-    rng = random.Random(7)
-    steps = 60_000 if kills > 10 else 20_000
+    rng = random.Random(seed)
+    steps, hit = 300_000, 0
     process = start_process(
         "train", *REQUEST, "--steps", steps, "--checkpoint-minutes", "0.05", "--out", out, "--no-tensorboard", *on
     )
     wait_for(lambda: newest_steps(out), process, 300)
     for number in range(kills):
         time.sleep(rng.uniform(1, 12))
-        assert process.poll() is None, "it ended before all kills; make it longer"
+        if process.poll() is not None:
+            break
         nodes.kill(rng.randrange(10**6))
-        if number % (kills // (drivers + 1)) == kills // (drivers + 1) - 1 and number < kills - 1:
+        hit += 1
+        if drivers and number == kills // 2:
             process = driver_killed(process, out, on)
     _, err = process.communicate(timeout=900)
     assert process.returncode == 0, err
-    assert "goes on from update" in err or kills < 10, "some kill hit a task of the last driver"
+    assert hit > kills // 2, "it ended too early; make it longer"
+    assert "goes on from update" in err, "some kill hit a task"
     made = score_rl.load(out)
     assert {(run.status.state, run.status.step) for run in made} == {("finished", steps)}
     assert not (out / "parts").exists()

@@ -131,9 +131,9 @@ class RayEngine:
         return int(min(counts, default=1))
 
     def places(self) -> int:
-        found = sum(map(self._fits, self._nodes()))
-        most = self._task.number("at_once")
-        return found if most is None else min(found, int(most))
+        """Of the nodes that are there. More may be asked for: what waits makes Ray's autoscaler add nodes."""
+        asked = self._task.number("at_once")
+        return sum(map(self._fits, self._nodes())) if asked is None else int(asked)
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 

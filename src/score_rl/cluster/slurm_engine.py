@@ -92,7 +92,7 @@ class SlurmEngine:
         self._announcer.say(
             f"A short job asks a machine about itself ({self._kind}); it waits in the queue like others."
         )
-        job = self._executor.submit(run_file, "survey", str(file))
+        job = self._submitted("survey", file)
         try:
             while not (folder / ANSWER).exists():
                 if _is_over(job):
@@ -116,9 +116,16 @@ class SlurmEngine:
     # -- tasks ---------------------------------------------------------------------------------------------------
 
     def start(self, order: Order) -> None:
-        job = self._executor.submit(run_file, "work", str(order.path / ORDER))
+        job = self._submitted("work", order.path / ORDER)
         write_file(order.path / JOB, json.dumps({"job": str(job.job_id), "kind": self._kind, "logs": str(self._logs)}))
         self._running[order.number] = order, job
+
+    def _submitted(self, kind: str, file: Path) -> Any:
+        try:
+            return self._executor.submit(run_file, kind, str(file))
+        except self._submitit.core.utils.FailedJobError as error:
+            reason = " ".join(str(error.__cause__ or error).split())[-300:]
+            raise InputError(f"SLURM refused a job ({reason}); look at what `task` asks for.") from error
 
     def adopt(self, order: Order) -> bool:
         said = read_json(order.path / JOB)
