@@ -3,12 +3,14 @@
 import dataclasses
 import io
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import score_rl
 from score_rl.cli.select import choice_table
 from score_rl.errors import InputError
 from score_rl.report.page_runs import reason
@@ -16,7 +18,7 @@ from score_rl.report.results import read_experiment
 from score_rl.report.stored_results import read_stored, store_results
 from score_rl.rollout.messages import DamagedMessage, receive, send
 from score_rl.run.experiment import load
-from score_rl.store.checkpoints import DamagedError, checkpoints, load_checkpoint, save_checkpoint
+from score_rl.store.checkpoints import DamagedError, checkpoints, load_checkpoint, save_checkpoint, write_arrays
 from score_rl.store.folder import Folder
 from score_rl.store.judgements import (
     BETTER,
@@ -219,6 +221,91 @@ def test_damaged_checkpoints(tmp_path: Path, change: Change) -> None:
 @pytest.mark.parametrize("change", [hostile_bytes, hostile_header])
 def test_five_hundred_damaged_checkpoints(tmp_path: Path, change: Change) -> None:
     damage_checkpoints(tmp_path / "fleet-0", SLOW, change)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("trained") / "out"
+    score_rl.train(
+        "replica:hopper-medium", transitions=3000, steps=20, log_every=10, environment="none", quiet=True,
+        config={"hidden": (16, 16), "batch_size": 16}, out=out, tensorboard=False,
+    )  # fmt: skip
+    return out
+
+
+def hostile_content(path: Path, rng: random.Random) -> None:
+    """A checkpoint with a checksum that is right, and other arrays than a training has."""
+    step, arrays, about = load_checkpoint(path)
+    for _ in range(rng.choice([1, 1, 3])):
+        name = rng.choice(sorted(arrays))
+        array = arrays[name]
+        match rng.choice(["gone", "flat", "type", "odd", "more", "about", "step"]):
+            case "gone":
+                del arrays[name]
+            case "flat":
+                arrays[name] = np.ascontiguousarray(
+                    rng.choice([array.reshape(-1), array[..., None], array.T, array[:0]])
+                )
+            case "type":
+                arrays[name] = array.astype(rng.choice(["f8", "i4", "u1"]))
+            case "odd":
+                arrays[name] = np.full_like(
+                    array, rng.choice([np.nan, np.inf, 1e30, -1]) if array.dtype.kind == "f" else 0
+                )
+            case "more":
+                arrays[rng.choice(["state.more", "cut.q", "history", "treatment.x"])] = np.zeros(3, np.float32)
+            case "about":
+                about = rng.choice([[], {}, {"runs": 3}, None, "text"])
+            case "step":
+                step = rng.choice([0, -1, 10**12])
+    write_arrays(path, step, arrays, about)
+
+
+def ask_all(folder: Path) -> None:
+    """What can be asked of the run in a folder."""
+    run = load(folder).run
+    assert run.step >= 0
+    answer = run.policy(np.zeros(11))
+    assert answer.shape == (3,)
+
+
+def drill_contents(trained: Path, seeds: range, use: Callable[[Path], None], folder: Path) -> int:
+    refused = 0
+    for seed in seeds:
+        out = folder / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(trained, out)
+        for path in checkpoints(out / "fleet-0"):
+            hostile_content(path, random.Random(seed))
+        try:
+            use(out)
+        except InputError as error:
+            refused, said = refused + 1, str(error)
+        except Exception as error:
+            raise AssertionError(f"seed {seed}") from error
+        else:
+            continue
+        assert said.isprintable(), f"seed {seed}: {said}"
+    return refused
+
+
+def test_checkpoints_of_something_else(trained: Path, tmp_path: Path) -> None:
+    assert drill_contents(trained, range(8), ask_all, tmp_path) > 2
+
+
+@pytest.mark.slow
+def test_three_hundred_checkpoints_of_something_else(trained: Path, tmp_path: Path) -> None:
+    assert drill_contents(trained, range(1_000, 1_300), ask_all, tmp_path) > 100
+
+
+@pytest.mark.slow
+def test_going_on_from_checkpoints_of_something_else(trained: Path, tmp_path: Path) -> None:
+    """Such a checkpoint is said to be damaged, and the training begins again."""
+
+    def go_on(folder: Path) -> None:
+        score_rl.resume(folder, steps=30, quiet=True, tensorboard=False)
+
+    drill_contents(trained, range(2_000, 2_030), go_on, tmp_path)
 
 
 def test_a_checkpoint_that_is_a_folder(tmp_path: Path) -> None:

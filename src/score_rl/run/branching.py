@@ -17,7 +17,7 @@ from score_rl.run.fleets import form_fleets
 from score_rl.run.given_data import KEPT
 from score_rl.run.messages import Announcer
 from score_rl.run.sources import load_same_datasets
-from score_rl.store.checkpoints import Checkpoint, checkpoints, load_checkpoint, save_checkpoint
+from score_rl.store.checkpoints import Checkpoint, DamagedError, checkpoints, load_checkpoint, row_of, save_checkpoint
 from score_rl.store.folder import Folder
 from score_rl.store.history import pack_history
 from score_rl.store.metrics import Row, write_rows
@@ -75,11 +75,18 @@ def _arrays_of(experiment: Experiment, run: TrainedRun, opened: dict[int, Checkp
     number, position = run.record.fleet, run.record.position
     if number not in opened:
         newest = checkpoints(experiment.folder.fleet(number))[:1]
-        if not newest or (found := load_checkpoint(newest[0])).step != experiment.spec.steps:
-            raise InputError(f"{experiment.path} is not trained to its end; go on with it by `resume` first.")
+        try:
+            if not newest or (found := load_checkpoint(newest[0])).step != experiment.spec.steps:
+                raise InputError(f"{experiment.path} is not trained to its end; go on with it by `resume` first.")
+        except DamagedError as error:
+            raise InputError(f"{newest[0]} is damaged ({error}); go on by `resume` first.") from error
         opened[number] = found
     arrays = opened[number].arrays
-    return {name: array[position] for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
+    mine = {name: array for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
+    try:
+        return row_of(mine, position)
+    except DamagedError as error:
+        raise InputError(f"the checkpoint of {experiment.path} is not of its runs ({error}); restore it.") from error
 
 
 def _stacked(runs: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -56,12 +56,13 @@ def load_newest(folder: Path, program: FleetProgram, announcer: Announcer) -> Fl
             step, arrays, _ = load_checkpoint(path)
             state = program.put(from_arrays(prefixed(arrays, "state."), program.state_shapes()))
             history = unpack_history(arrays[HISTORY]) if HISTORY in arrays else []
+            window = WindowMetrics.from_arrays(prefixed(arrays, CUT))
         except DamagedError as error:
             announcer.say(messages.damaged_checkpoint(path, error))
             remove_checkpoint(path)
             damaged = True
             continue
-        return FleetCheckpoint(step, state, WindowMetrics.from_arrays(prefixed(arrays, CUT)), history)
+        return FleetCheckpoint(step, state, window, history)
     if damaged:
         announcer.say(messages.no_whole_checkpoint())
     return None

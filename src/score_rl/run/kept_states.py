@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from score_rl.algorithms.algorithm import Algorithm, Shapes
 from score_rl.data.treatment import Treatment
@@ -18,6 +19,7 @@ from score_rl.store.checkpoints import (
     from_arrays,
     load_checkpoint,
     prefixed,
+    row_of,
     step_of,
 )
 from score_rl.store.folder import Folder
@@ -47,9 +49,14 @@ class KeptStates:
         if which not in self._read:
             self._read[which] = _checkpoint(self._folder.fleet(run.fleet), at)
         step, arrays, _ = self._read[which]
-        mine = {name: arrays[name][run.position] for name in arrays if name.startswith(("state.", "treatment."))}
+        stacked = {name: array for name, array in arrays.items() if name.startswith(("state.", "treatment."))}
         shapes = jax.eval_shape(lambda: algorithm.init(config, _shapes(run), jax.random.key(0)))
-        return step, from_arrays(prefixed(mine, "state."), shapes), _treatment(mine)
+        try:
+            mine = row_of(stacked, run.position)
+            return step, from_arrays(prefixed(mine, "state."), shapes), _treatment(mine, run)
+        except DamagedError as error:
+            where = self._folder.fleet(run.fleet)
+            raise InputError(f"the checkpoint in {where} is not of {run.id} ({error}); restore it.") from error
 
     def load_best(self, run: RunRecord, algorithm: Algorithm, config: Any) -> KeptPolicy:
         """The policy that training's own evaluations liked most."""
@@ -61,8 +68,8 @@ class KeptStates:
         try:
             step, arrays, _ = load_checkpoint(path)
             wanted = jax.eval_shape(lambda: algorithm.policy(algorithm.init(config, _shapes(run), jax.random.key(0))))
-            return KeptPolicy(step, from_arrays(prefixed(arrays, "policy."), wanted), _treatment(arrays))
-        except (DamagedError, KeyError) as error:
+            return KeptPolicy(step, from_arrays(prefixed(arrays, "policy."), wanted), _treatment(arrays, run))
+        except DamagedError as error:
             raise InputError(f"{path} is damaged ({error}); restore it, or judge the last policy.") from error
 
 
@@ -70,7 +77,16 @@ def _shapes(run: RunRecord) -> Shapes:
     return Shapes(run.observation_dim, run.action_dim)
 
 
-def _treatment(arrays: Mapping[str, Any]) -> Treatment:
+def _treatment(arrays: Mapping[str, Any], run: RunRecord) -> Treatment:
+    shapes: dict[str, tuple[int, ...]] = {
+        "observation": (run.observation_dim,),
+        "reward": (),
+        "action": (run.action_dim,),
+    }
+    for name in Treatment._fields:
+        stored, expected = arrays.get(f"treatment.{name}"), shapes[name.partition("_")[0]]
+        if stored is None or stored.shape != expected or stored.dtype != np.float32 or not np.isfinite(stored).all():
+            raise DamagedError(f"treatment.{name} is not what a run of {run.dataset} has")
     return Treatment(*(arrays[f"treatment.{name}"] for name in Treatment._fields))
 
 

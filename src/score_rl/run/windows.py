@@ -7,6 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from score_rl.store.checkpoints import DamagedError
+
 STORED_UPDATES = "updates of each piece"  # what version 0.1.0 called the updates of each call in a checkpoint
 
 
@@ -55,7 +57,12 @@ class WindowMetrics:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "WindowMetrics":
         updates = arrays.get(STORED_UPDATES, np.array([], np.int64))
+        if updates.ndim != 1 or updates.dtype != np.int64 or (updates < 1).any():
+            raise DamagedError("the updates of its window are no counts")
         columns = {name: column for name, column in arrays.items() if name != STORED_UPDATES}
+        for name, column in columns.items():
+            if column.ndim != 2 or len(column) != len(updates) or column.dtype.kind != "f":
+                raise DamagedError(f"{name} of its window is {column.dtype}{column.shape}")
         return cls(
             tuple(
                 CallMetrics(int(number), {name: column[row] for name, column in columns.items()})

@@ -56,12 +56,23 @@ def from_arrays(arrays: Mapping[str, np.ndarray], shapes: Any) -> Any:
             raise DamagedError(f"{name} is missing")
         array = arrays[name]
         if _is_key(leaf):
+            words = jax.eval_shape(jax.random.key_data, leaf)
+            if array.shape != words.shape or array.dtype != words.dtype:
+                raise DamagedError(f"{name} is {array.dtype}{array.shape}, expected a random key")
             return jax.random.wrap_key_data(jnp.asarray(array))
         if array.shape != leaf.shape or array.dtype != leaf.dtype:
             raise DamagedError(f"{name} is {array.dtype}{array.shape}, expected {leaf.dtype}{leaf.shape}")
         return array
 
     return jax.tree_util.tree_map_with_path(restore, shapes)
+
+
+def row_of(arrays: Mapping[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
+    """One run's part of stacked arrays."""
+    short = next((name for name, array in arrays.items() if not array.ndim or len(array) <= row), None)
+    if short is not None:
+        raise DamagedError(f"{short} has shape {arrays[short].shape}, expected a row for each run")
+    return {name: array[row] for name, array in arrays.items()}
 
 
 def prefixed(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
@@ -135,8 +146,8 @@ def remove_checkpoint(path: Path) -> None:
 
 def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; `DamagedError` if a single bit differs from what was written."""
-    if path.is_dir():
-        raise DamagedError("it is a folder")
+    if path.exists() and not path.is_file():
+        raise DamagedError("it is a folder" if path.is_dir() else "it is no ordinary file")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
@@ -153,4 +164,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
         raise DamagedError(f"its header is not a checkpoint's ({printable(str(error))})") from error
     if _digest(arrays, step, metadata["about"] if metadata.get("sum") == WITH_ABOUT else "") != stored:
         raise DamagedError("its content does not match its checksum")
+    if not isinstance(about, dict) or step < 0:
+        raise DamagedError("its header is not a checkpoint's")
     return Checkpoint(step, arrays, about)
