@@ -1,6 +1,8 @@
 """Replicas: recipes, caching, and returns that stand where they should."""
 
 import stat
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -84,6 +86,22 @@ def test_a_replica_whose_content_changed_is_said_and_recorded_anew(
     assert said in capsys.readouterr().err
     load_dataset("replica:hopper-random", transitions=300, cache=tmp_path, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_two_processes_may_record_the_same(tmp_path: Path) -> None:
+    """There is no lock, since some disks have none. Whoever looks finds nothing, or a file with its checksum."""
+    script = (
+        "import sys; from pathlib import Path; from score_rl.data.catalogue import load_dataset\n"
+        "for _ in range(3): print(load_dataset('replica:hopper-random', transitions=400, cache=Path(sys.argv[1]),"
+        " progress=False).checksum)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate() for process in both]
+    assert [err for _, err in said] == ["", ""]
+    assert len({line for out, _ in said for line in out.split()}) == 1
+    file = replica_path(tmp_path, "hopper-random", 400, 0)
+    assert sorted(file.parent.iterdir()) == [file, seal_path(file)]
 
 
 def test_seeds_and_sizes_have_files_of_their_own(tmp_path: Path) -> None:

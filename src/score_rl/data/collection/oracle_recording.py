@@ -41,12 +41,23 @@ def oracle_recipe(task: OracleTask, episodes: int, seed: int) -> dict[str, Any]:
 
 
 def record_oracles(
-    path: Path, task: OracleTask, episodes: int, seed: int, *, label: str, progress: bool, processes: int | None = None
+    path: Path,
+    task: OracleTask,
+    episodes: int,
+    seed: int,
+    folder: Path | None = None,
+    *,
+    label: str,
+    progress: bool,
+    processes: int | None = None,
 ) -> None:
-    """Record so many episodes and write them to an npz file with the published columns, and the recipe."""
+    """Record so many episodes and write them to an npz file with the published columns, and the recipe.
+
+    `folder` holds the parts that are done meanwhile.
+    """
     import_ogbench()  # refused here, in one sentence, where it is not installed
     recipe = oracle_recipe(task, episodes, seed)
-    folder = path.with_name(f"{path.name}.parts")
+    folder = path.with_name(f"{path.name}.parts") if folder is None else folder
     parts = _parts(folder, episodes)
     _keep_parts_of(folder, {**recipe, "versions": oracle_versions()})
     with row_progress(label, episodes * task.steps, progress) as advance:
@@ -199,7 +210,7 @@ def _join(files: Sequence[Path], path: Path, recipe: Mapping[str, Any]) -> None:
     """All parts in the order of their episodes, in one file."""
     loaded = []
     for file in files:
-        with np.load(file) as part:
+        with np.load(file, allow_pickle=False) as part:
             loaded.append({name: part[name] for name in part.files})
     rows = {name: np.concatenate([part[name] for part in loaded]) for name in loaded[0]}
     with replacing(path, sum(column.nbytes for column in rows.values())) as temporary, temporary.open("wb") as target:

@@ -153,8 +153,9 @@ def ready_recording(asked: Asked, request: Request) -> Path:
         say(f"{path} is not used, since {problem}; it is recorded anew.")
     if problem is not None or not holds_oracle_recipe(path, oracle_recipe(task, episodes, request.seed)):
         label = f"recording ogbench:{asked.recording}"
-        with sealing(path):
-            record_oracles(path, task, episodes, request.seed, label=label, progress=request.progress)
+        parts = path.with_name(f"{path.name}.parts")  # under its own name: a recording that breaks off goes on
+        with sealing(path) as unsealed:
+            record_oracles(unsealed, task, episodes, request.seed, parts, label=label, progress=request.progress)
     return path
 
 

@@ -77,9 +77,9 @@ def build_replica(
     with row_progress(f"recording replica:{name}", recipe["transitions"], progress) as advance:
         rows = collect(recipe["environment"], streams, seed=seed, on_rows=advance)
     single = policies[0] if len(policies) == 1 else None
-    with sealing(path):
+    with sealing(path) as unsealed:
         write_hdf5(
-            path,
+            unsealed,
             rows,
             environment=recipe["environment"],
             action_bounds=unit_bounds(recipe["environment"]),

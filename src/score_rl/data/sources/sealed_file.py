@@ -20,12 +20,19 @@ DIGITS = re.compile(r"[0-9a-f]{64}")
 
 
 @contextmanager
-def sealing(path: Path) -> Iterator[None]:
-    """Whoever writes the file in here gets its checksum beside it at the end."""
+def sealing(path: Path) -> Iterator[Path]:
+    """Where to write the file. It gets its name at the end, after its checksum lies where it belongs.
+
+    So a process that looks meanwhile, since two record the same, finds no file or one with its checksum.
+    """
     private_folder(path.parent)
-    seal_path(path).unlink(missing_ok=True)
-    yield
-    write_file(seal_path(path), f"{file_checksum(path)}  {path.name}\n")
+    unsealed = path.with_name(f".{path.stem}.{os.getpid()}.unsealed{path.suffix}")
+    try:
+        yield unsealed
+        write_file(seal_path(path), f"{file_checksum(unsealed)}  {path.name}\n")
+        unsealed.replace(path)
+    finally:
+        unsealed.unlink(missing_ok=True)
 
 
 def seal_path(path: Path) -> Path:
