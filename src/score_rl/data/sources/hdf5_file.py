@@ -7,7 +7,7 @@ sentence.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,6 +78,29 @@ class Hdf5File:
             if isinstance(found, np.ndarray) and found.ndim > 1:
                 self._refuse(key, f"has shape {found.shape}, but a list of texts is expected: correct or remove it")
             return _text(found) if not isinstance(found, np.ndarray) else tuple(map(_text, found))
+
+    def own_part(self, key: str) -> tuple[int, bool]:
+        """Where a part lies in the file, and whether it is a group. Links of any kind are refused."""
+        import h5py
+
+        with self._sound(key):
+            above, _, name = key.rpartition("/")
+            group = self._find(above)
+            if group is None or group.links.get_info(name.encode()).type != h5py.h5l.TYPE_HARD:
+                self._refuse(key, "is a link: store the data themselves")
+            found = self._find(key)
+            return int(h5py.h5o.get_info(found).addr), _is_group(found)
+
+    def refuse_unreadable(self, key: str) -> None:
+        """Refuse an array that leads out of the file, was never written, or is larger than the file can hold."""
+        with self._sound(key):
+            dataset = self._dataset(key)
+            self._take_room(key, dataset, dataset.get_type().get_size())
+
+    def visit(self, look: Callable[[Any], object]) -> None:
+        """Have all groups and arrays looked at as the library gives them."""
+        look(self._file)
+        self._file.visititems(lambda name, found: look(found) and None)
 
     # -- finding ---------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ tuples of vectors, whose parts stand side by side.
 
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 
 from score_rl.data.labels import NO_LABELS, Labels
 from score_rl.data.progress_bar import row_progress
+from score_rl.data.sources.hdf5_inside import refuse_outside
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request
-from score_rl.errors import InputError, not_installed
+from score_rl.errors import InputError, not_installed, printable
 
 SPACES = gymnasium.spaces
 
@@ -24,7 +26,26 @@ SPACES = gymnasium.spaces
 def _read(name: str, request: Request) -> Recording:
     """An ID, or the path of a folder: that is absolute or begins with a dot."""
     folder = Path(name) if is_minari_folder(Path(name)) else None
+    if folder is None and Path(name).is_dir():
+        raise InputError(f"{name} is a folder without Minari's data: give a file, or a folder that Minari wrote.")
     dataset = _opened_folder(folder) if folder is not None else _opened(name)
+    with _sound(name):
+        return _recording(name, dataset, folder, request)
+
+
+@contextmanager
+def _sound(name: str) -> Iterator[None]:
+    """Whatever Minari and HDF5 raise on a damaged data set becomes one sentence."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        reason = printable(str(error).partition("\n")[0][:200]) or type(error).__name__
+        raise InputError(f"{name} is damaged ({reason}): fetch or make it again.") from error
+
+
+def _recording(name: str, dataset: Any, folder: Path | None, request: Request) -> Recording:
     observed, acted = dataset.observation_space, dataset.action_space
     observations, actions = _names(name, "observation", observed), _names(name, "action", acted)
     columns = _columns(name, dataset, (len(observations), len(actions)), request.progress)
@@ -73,12 +94,18 @@ def _opened(name: str) -> Any:
 def _opened_folder(folder: Path) -> Any:
     minari = _minari()
     inner = folder if (folder / "metadata.json").exists() else folder / "data"
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise InputError(f"{path} is a link or no ordinary file, and none is followed: put the file itself there.")
+        if path.suffix in (".hdf5", ".h5"):
+            refuse_outside(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return minari.MinariDataset(inner)
     except Exception as error:
-        raise InputError(f"{folder} cannot be read as a Minari data set ({error}); fetch or make it again.") from None
+        reason = printable(str(error).partition("\n")[0][:200]) or type(error).__name__
+        raise InputError(f"{folder} cannot be read as a Minari data set ({reason}); fetch or make it again.") from None
 
 
 def _columns(name: str, dataset: Any, widths: tuple[int, int], progress: bool) -> dict[str, np.ndarray]:
