@@ -23,7 +23,10 @@ from score_rl.paper.evidence.records import Evidence
 from score_rl.paper.evidence.six_tables import SIX_TABLES
 from score_rl.paper.evidence.tables import TABLES
 
-DOCUMENTS = ("README.md", "docs/results.md", "docs/algorithms.md", "docs/six-sets.md", "docs/reproduce.md")
+DOCUMENTS = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("results", "algorithms", "six-sets", "reproduce", "ogbench")),
+)
 
 
 @dataclass(frozen=True)

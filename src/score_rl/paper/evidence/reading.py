@@ -22,6 +22,7 @@ from score_rl.report.stored_results import CURVES, SUMMARY
 
 FRESH = 100  # episodes in which last policies are judged again
 RESULTS = Path("benchmarks", "results")  # in a checkout
+OTHER_SUITE = "ogbench:"  # has a table of its own
 UNFINISHED = "unfinished"  # what interrupted jobs of the queue have reached: no result
 
 
@@ -30,6 +31,7 @@ def read(checkout: Path) -> Evidence:
     folder = checkout / RESULTS
     speeds = {path: json.loads(path.read_text()) for path in sorted((folder / "speed").glob("*.json"))}
     runs = [run for run in gather([folder]) if UNFINISHED not in run.folder.parts]
+    runs = [run for run in runs if not run.dataset.startswith(OTHER_SUITE)]
     results, choosing = ([run for run in runs if run.chooses_settings is only] for only in (False, True))
     found = collect(results, read_experiments(folder / "experiments"), speeds)
     alone = [run for run in results if folder / "experiments" not in run.folder.parents]
