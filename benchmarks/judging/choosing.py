@@ -89,14 +89,14 @@ class Arguments:
     sets: tuple[str, ...] = ()
     """Only these data sets; unless given those named above, and all replicas and OGBench's at full size."""
     methods: tuple[str, ...] = DEFAULT_METHODS
-    """Choose from these; with score alone its 48 settings, without normalised critics."""
+    """Choose from these. Normalised critics are tried only if all are asked for."""
     summary: bool = False
     """Measure nothing; print what is stored."""
 
 
 def variants(methods: Sequence[str]) -> list[Variant]:
-    """The whole grid, and four settings of SCORE with normalised critics."""
-    if tuple(methods) == ("score",):
+    """The whole grid; with all methods also four settings of SCORE with normalised critics."""
+    if set(methods) != set(DEFAULT_METHODS):
         return variants_of(methods)
     normalised = [
         Variant("score", {"alpha": alpha, "beta": beta, "bc_decay": decay, "critic_norm": True})

@@ -131,12 +131,15 @@ def _verdicts(stored: Sequence[Stored]) -> str:
 
 
 def _normalised(stored: Sequence[Stored]) -> str:
-    """Normalised critics against plain ones, at the same settings."""
-    lines = ["| setting | " + " | ".join(f"{each['set']}: plain, normalised" for each in stored) + " |"]
-    lines.append("|---" * (len(stored) + 1) + "|")
-    tables = [shares(each) for each in stored]
-    for name in (name for name in tables[0] if name.endswith("critic_norm=1")):
+    """Normalised critics against plain ones, at the same settings, where they were tried."""
+    tables = {each["set"]: shares(each) for each in stored}
+    tables = {name: table for name, table in tables.items() if any(key.endswith("critic_norm=1") for key in table)}
+    if not tables:
+        return "Normalised critics were not tried."
+    lines = ["| setting | " + " | ".join(f"{name}: plain, normalised" for name in tables) + " |"]
+    lines.append("|---" * (len(tables) + 1) + "|")
+    for name in (name for name in next(iter(tables.values())) if name.endswith("critic_norm=1")):
         plain = name.removesuffix(" critic_norm=1")
-        cells = " | ".join(f"{np.mean(table[plain]):.2f}, {np.mean(table[name]):.2f}" for table in tables)
+        cells = " | ".join(f"{np.mean(table[plain]):.2f}, {np.mean(table[name]):.2f}" for table in tables.values())
         lines.append(f"| {plain} | {cells} |")
     return "\n".join(lines)
