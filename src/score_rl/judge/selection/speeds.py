@@ -1,5 +1,6 @@
 """How fast this machine trains and judges: each method's own program is tried for a moment."""
 
+import itertools
 import time
 from collections.abc import Sequence
 
@@ -64,35 +65,38 @@ def fitting_plan(
 ) -> Plan:
     """The plan with the largest networks that leave time for enough variants and updates.
 
-    The first method is tried first. What it leaves no time for is not tried with the others.
+    The first method is tried first, with the smallest networks: where even these take too long, that is known early.
     """
     began, judged_by, start = time.monotonic(), effort.updates, evaluators_start(dataset, effort, evaluators)
-    first = [variant for variant in variants if variant.algorithm == variants[0].algorithm]
-    for size in SIZES:
-        tried = speeds_of(first, seeds, size, dataset, evaluators)
-        left = seconds - (time.monotonic() - began)
-        if size == SIZES[-1] or _is_enough(variants, seeds, size, tried, left, judged_by, start):
+    methods = list(dict.fromkeys(variant.algorithm for variant in variants))
+    first = [variant for variant in variants if variant.algorithm == methods[0]]
+
+    def left() -> float:
+        return seconds - (time.monotonic() - began)
+
+    def alike(tried: Speeds, slower: float = 1.0) -> Speeds:
+        """As if all methods were as fast as the first."""
+        (rate,), (compiling,) = tried.updates.values(), tried.compiling.values()
+        return Speeds(dict.fromkeys(methods, rate / slower), dict.fromkeys(methods, compiling), evaluators, start)
+
+    size = SIZES[-1]
+    tried = speeds_of(first, seeds, size, dataset, evaluators)
+    make_plan(first, seeds, size, alike(tried), left(), judged_by)  # what cannot fit is refused before more is tried
+    for larger in reversed(SIZES[:-1]):
+        if not is_usual(variants, seeds, larger, alike(tried, _work(larger) / _work(size)), left(), judged_by):
             break
-    others = [variant for variant in variants if variant.algorithm != variants[0].algorithm]
-    found = speeds_of(others, seeds, size, dataset, evaluators)
-    speeds = Speeds({**tried.updates, **found.updates}, {**tried.compiling, **found.compiling}, evaluators, start)
-    return make_plan(variants, seeds, size, speeds, seconds - (time.monotonic() - began), judged_by)
+        found = speeds_of(first, seeds, larger, dataset, evaluators)
+        if not is_usual(variants, seeds, larger, alike(found), left(), judged_by):
+            break
+        size, tried = larger, found
+    others = speeds_of([one for one in variants if one.algorithm != methods[0]], seeds, size, dataset, evaluators)
+    speeds = Speeds({**tried.updates, **others.updates}, {**tried.compiling, **others.compiling}, evaluators, start)
+    return make_plan(variants, seeds, size, speeds, left(), judged_by)
 
 
-def _is_enough(
-    variants: Sequence[Variant],
-    seeds: int,
-    size: Size,
-    tried: Speeds,
-    seconds: float,
-    judged_by: int,
-    start: float,
-) -> bool:
-    """Whether networks of this size leave time for the usual training of some variants, all as slow as the first."""
-    (rate,), (compiling,) = tried.updates.values(), tried.compiling.values()
-    names = {variant.algorithm for variant in variants}
-    alike = Speeds(dict.fromkeys(names, rate), dict.fromkeys(names, compiling), tried.evaluators, start)
-    return seconds > 0 and is_usual(variants, seeds, size, alike, seconds, judged_by)
+def _work(size: Size) -> float:
+    """Of an update, in some unit: what the hidden layers multiply."""
+    return size.batch_size * sum(before * after for before, after in itertools.pairwise(size.hidden))
 
 
 def _fleet(variants: Sequence[Variant], seeds: int, size: Size, dataset: Dataset) -> list[Run]:
