@@ -13,6 +13,8 @@ from score_rl.cli.machines import machines_of
 from score_rl.cli.terminal import OUT, parse
 from score_rl.console import say
 
+NARROW = 74  # columns of a terminal below which intervals take two lines
+WIDE = 90  # columns of a terminal in which distances have room
 COLOURS = {"better than the behaviour": "green", "not distinguishable": "yellow", "worse": "red"}
 
 
@@ -60,8 +62,8 @@ def judge_command(arguments: Sequence[str]) -> int:
             asked.folder, asked.data, runs=asked.run, effort=asked.effort, discount=asked.discount, quiet=asked.quiet
         )
     for data in record.data:
-        OUT.print(verdict_table(data))
-        for line in remarks(data):
+        OUT.print(verdict_table(data, OUT.width))
+        for line in remarks(data, OUT.width):
             say(OUT, line)
     OUT.print(
         f"Stored in {asked.folder}/judgement.json; score report {asked.folder} --out page shows all of it.",
@@ -70,23 +72,22 @@ def judge_command(arguments: Sequence[str]) -> int:
     return 0
 
 
-def verdict_table(data: Any) -> Table:
-    """The verdicts, best first; red where a policy is worse or not to be trusted."""
-    table = Table(title=escape(f"{data.name}: reward per step, with 90 % intervals"), title_justify="left")
-    table.add_column("run", overflow="fold")
-    table.add_column("verdict", min_width=len("not distinguishable") if OUT.width >= 76 else len("distinguishable"))
-    for heading in ("fitted Q", "model", "moved", "unknown"):
-        table.add_column(heading, justify="right")
+def verdict_table(data: Any, width: int) -> Table:
+    """The verdicts, best first; red where a policy is worse or not to be trusted. Distances stand where they fit."""
+    from score_rl.cli.results import name_in_lines, new_table
+
+    table = new_table(escape(f"{data.name}: reward per step, with 90 % intervals"))
+    table.add_column("run", no_wrap=True)
+    table.add_column("verdict", min_width=len("distinguishable"))
+    distances = ("moved", "unknown") if width >= WIDE else ()
+    for heading in ("fitted Q", "model", *distances):
+        table.add_column(heading, justify="right", max_width=9 if width < NARROW else None)
     for name, run in _ranked(data.runs):
-        colour = COLOURS.get(run.verdict, "bold red")
-        distance = run.distance
-        table.add_row(
-            escape(name),
-            f"[{colour}]{run.verdict}[/]",
-            *(_against(run.estimates.get(kind)) for kind in ("fitted Q", "model")),
-            "" if distance is None else f"{sum(distance.moved) / len(distance.moved):.2f}",
-            "" if distance is None else f"{distance.unknown:.0%}",
-        )
+        colour, distance = COLOURS.get(run.verdict, "bold red"), run.distance
+        cells = [_against(run.estimates.get(kind)) for kind in ("fitted Q", "model")]
+        if distances and distance is not None:
+            cells += [f"{sum(distance.moved) / len(distance.moved):.2f}", f"{distance.unknown:.0%}"]
+        table.add_row(name_in_lines(name, max(12, width - 66)), f"[{colour}]{run.verdict}[/]", *cells)
     mine = data.behaviour
     table.add_section()
     table.add_row("behaviour", f"recorded {data.recorded:.4g}", *(_alone(mine[kind]) for kind in ("fitted Q", "model")))
@@ -103,14 +104,14 @@ def _against(estimate: Any) -> str:
     """How much more than the behaviour's it is."""
     if estimate is None:
         return ""
-    return f"{estimate.difference:+.3g}\n({estimate.difference_low:+.3g} to {estimate.difference_high:+.3g})"
+    return f"{estimate.difference:+.3g}\n{estimate.difference_low:+.3g} to {estimate.difference_high:+.3g}"
 
 
 def _alone(estimate: Any) -> str:
     return f"{estimate.value:.4g}"
 
 
-def remarks(data: Any) -> list[str]:
+def remarks(data: Any, width: int) -> list[str]:
     """Why policies are doubted, how far the estimators agree, and what the figures mean."""
     from score_rl.store.judgements import DOUBTFUL
 
@@ -124,8 +125,10 @@ def remarks(data: Any) -> list[str]:
             f"Judged on the very {where} that were trained on, which flatters: train with --hold-out 0.1, or give "
             "--data."
         )
-    lines.append(
-        "Differences are from the behaviour. moved: how far actions are from the recorded ones, in half-ranges. "
-        "unknown: states in which the data do not tell what the action does (1 % is normal)."
-    )
+    lines.append("Differences are from the behaviour.")
+    if width >= WIDE:
+        lines[-1] += (
+            " moved: how far actions are from the recorded ones, in half-ranges. unknown: states in which the data do "
+            "not tell what the action does (1 % is normal)."
+        )
     return lines
