@@ -67,7 +67,7 @@ FINDINGS = (
     Finding(
         "ablation-bc",
         (
-            Question("u is higher without cloning", higher_value("uncertainty", "without BC", "SCORE")),
+            Question("the uncertainty u is higher without cloning", higher_value("uncertainty", "without BC", "SCORE")),
             Question("the score is higher with cloning", higher("SCORE", "without BC")),
         ),
         peaks,
@@ -164,9 +164,9 @@ def told(finding: Finding, evidence: Evidence, base: Path) -> str:
     lines = [f"{opening(finding.experiment, evidence, base)}: **{word}**."]
     for question, answers in asked:
         parts = "; ".join(f"{short(a.dataset)} *{WORDS[a.answer]}*, {a.numbers}" for a in answers)
-        lines.append(f"  - {question.text[0].upper()}{question.text[1:]}? {parts}.")
+        lines.append(f"    - {question.text[0].upper()}{question.text[1:]}? {parts}.")
     remark = finding.remark(found)
-    return "\n".join([*lines, *([f"  - {remark}"] if remark else [])])
+    return "\n".join([*lines, *([f"    - {remark}"] if remark else [])])
 
 
 def opening(experiment: str, evidence: Evidence, base: Path) -> str:

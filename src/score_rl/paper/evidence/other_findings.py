@@ -30,9 +30,9 @@ def uncertainty_map(result: Result) -> str:
     return (
         f"**{'holds' if holds else 'does not hold'}**{', as far as so little training tells' if few else ''}. "
         f"{result['what_it_shows'].partition(', where')[0]}.\n"
-        f"  - the expert's pairs have the higher u on every task, and most clearly on halfcheetah? AUROC {listed}. "
+        f"    - the expert's pairs have the higher u on every task, and most clearly on halfcheetah? AUROC {listed}. "
         f"{COIN} is a coin."
-        + ("\n  - Five seeds and 300,000 updates are planned. They need a GPU and have not been run." if few else "")
+        + ("\n    - Five seeds and 300,000 updates are planned. They need a GPU and have not been run." if few else "")
     )
 
 
@@ -50,8 +50,8 @@ def runtime(result: Result) -> str:
     return (
         f"the numbers of parameters **{'are' if right else 'are not'}** the paper's, and SCORE "
         f"**{'is' if fastest else 'is not'}** the fastest.\n"
-        f"  - Parameters, and the time of an epoch of 1,000 updates with its evaluation: {listed}.\n"
-        f"  - The paper's times are of a GPU, ours of a {result['numbers']['device'].upper()}. How much faster SCORE "
+        f"    - Parameters, and the time of an epoch of 1,000 updates with its evaluation: {listed}.\n"
+        f"    - The paper's times are of a GPU, ours of a {result['numbers']['device'].upper()}. How much faster SCORE "
         "is there says little about a GPU: PBRL's many rows fill two cores and not a GPU. "
         "[performance.md](performance.md) has more."
     )
@@ -88,15 +88,15 @@ def false_correlation(result: Result) -> str:
     return (
         f"**{word_of(answers)}**. {sets['all']} data sets of one decision were drawn. In {sets['lucky']} of them the "
         "four drives through the side street were lucky: their mean is higher than the avenue's.\n"
-        f"  - The estimate takes a lucky street, and its lower bound does not? *{word[0]}*: the mean of a road's rows "
-        f"takes it in {street(ESTIMATE)}, Hoeffding's lower bound in {street(BOUND)}.\n"
-        f"  - Critics take the street by this luck alone? *{word[1]}*: the mean of five takes it in {street(MEAN)}. Of "
-        f"these {none['street']} others it picks an action that nobody had tried in {never}, and one near a recorded "
-        f"drive in {near}.{recorded} So there are three causes: luck of the road, extrapolation, and luck of single "
-        "drives.\n"
-        f"  - Disagreement cures the luck? With five critics on the same rows *{word[2]}*: their minimum takes the "
+        f"    - The estimate takes a lucky street, and its lower bound does not? *{word[0]}*: the mean of a road's "
+        f"rows takes it in {street(ESTIMATE)}, Hoeffding's lower bound in {street(BOUND)}.\n"
+        f"    - Critics take the street by this luck alone? *{word[1]}*: the mean of five takes it in {street(MEAN)}. "
+        f"Of these {none['street']} others it picks an action that nobody had tried in {never}, and one near a "
+        f"recorded drive in {near}.{recorded} So there are three causes: luck of the road, extrapolation, and luck of "
+        "single drives.\n"
+        f"    - Disagreement cures the luck? With five critics on the same rows *{word[2]}*: their minimum takes the "
         f"street in {street(LEAST)}. With rows drawn anew for each *{word[3]}*: {street(REDRAWN)}.\n"
-        f"  - As a method, SCORE needs the penalty here? *{word[4]}*: SCORE takes the street in {street('SCORE')}, "
+        f"    - As a method, SCORE needs the penalty here? *{word[4]}*: SCORE takes the street in {street('SCORE')}, "
         f"without the penalty in {street(PENALTY_OFF)}, without cloning in {street('SCORE without BC')}."
     )
 

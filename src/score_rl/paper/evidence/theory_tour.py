@@ -47,11 +47,16 @@ def block_of(study: str) -> str:
 
 def verdicts(result: StudyResult) -> str:
     """What a study found, as a list."""
-    return "\n".join(f"- {verdict}" for verdict in result.verdicts)
+    return "\n".join(f"- {escaped(verdict)}" for verdict in result.verdicts)
 
 
 def table_of(result: StudyResult) -> str:
-    return table(result.columns, [[cell.replace("|", "\\|") for cell in row] for row in result.rows])
+    return table(result.columns, [list(map(escaped, row)) for row in result.rows])
+
+
+def escaped(text: str) -> str:
+    """Stars and bars that are no Markdown, as in π* and (s|a)."""
+    return text.replace("*", "\\*").replace("|", "\\|")
 
 
 def blocks_of(results: Mapping[str, StudyResult]) -> dict[str, str]:
