@@ -1,10 +1,14 @@
 """What is wrong with a file, and what a policy may not do."""
 
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import onnx
 import pytest
 
 from score_rl.deploy import lowering, onnx_file, reader
@@ -44,6 +48,41 @@ def test_what_is_no_policy_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "objects.npz", about=np.array([{}], object))
     with pytest.raises(InputError):
         open_policy(tmp_path / "objects.npz")
+
+
+def resigned(path: Path, change: Callable[[Any], None]) -> None:
+    """An ONNX file with something else in it, and the checksum of that."""
+    model = onnx.load_model_from_string(path.read_bytes()[: -len(onnx_file.TAIL) - onnx_file.DIGITS])
+    change(model)
+    body = model.SerializeToString()
+    path.write_bytes(body + onnx_file.TAIL + hashlib.sha256(body).hexdigest().encode())
+
+
+def elsewhere(model: Any) -> None:
+    kept = model.graph.initializer[0]
+    kept.ClearField("raw_data")
+    kept.data_location = onnx.TensorProto.EXTERNAL
+    kept.external_data.add(key="location", value="/etc/passwd")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (elsewhere, "which no exported policy has"),
+        (lambda model: setattr(model.graph.node[0], "op_type", "Loop"), "it has Loop in it"),
+        (lambda model: setattr(model.graph.node[0], "domain", "com.stranger"), "was not written by score export"),
+        (lambda model: model.opset_import.add(domain="com.stranger", version=1), "it has com.stranger in it"),
+        (lambda model: setattr(model.graph.output[0], "name", "more"), "is damaged|was not written"),
+        (lambda model: setattr(model.metadata_props[0], "value", '{"observations": []}'), "does not name its observat"),
+    ],
+)  # fmt: skip
+def test_a_policy_that_asks_for_more_is_refused(tmp_path: Path, change: Callable[[Any], None], words: str) -> None:
+    """Its checksum is right: whoever writes such a file can compute it too."""
+    path = tmp_path / "policy.onnx"
+    export_policy(policy("bc"), path, "onnx")
+    resigned(path, change)
+    with pytest.raises(InputError, match=words):
+        open_policy(path)
 
 
 def test_the_format_follows_from_the_name() -> None:

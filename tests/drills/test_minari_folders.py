@@ -57,12 +57,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def refused(folder: Path) -> str | None:
     """What `train` says; `check` says the same."""
+    said: str | None = None
     try:
         load_dataset(folder, progress=False)
     except InputError as error:
         said = str(error)
-    else:
-        said = None
     errors = [finding for finding in check_file(folder) if finding.level == "error"]
     assert bool(errors) == (said is not None)
     return said
