@@ -63,23 +63,27 @@ def _ranked(variant: Variant, runs: Sequence[str], judged: Judged, steps: int) -
     )
 
 
+def recommended(final: Sequence[Ranked]) -> Ranked | None:
+    """Rules 3 and 4; None where no policy is recommended."""
+    better = [one for one in in_order(final) if one.verdict == BETTER]
+    reference = [one for one in final if one.variant.algorithm == REFERENCE and one.verdict == SAME]
+    return next(iter([*better, *reference]), None)
+
+
 def choose(final: Sequence[Ranked], earlier: Sequence[Ranked], data: DataJudgement, folder: str) -> Choice:
     """The choice among the variants trained to the end; `earlier` ones left before, and are shown below them."""
-    order = [*in_order(final), *in_order(earlier)]
-    better = [one for one in order[: len(final)] if one.verdict == BETTER]
-    if better:
-        first = better[0]
-        return Choice(
-            folder, first.runs[0], True, _why(first, data), _sure(first, order[: len(final)], data), tuple(order)
-        )
-    counts = _counted(final)
+    order = (*in_order(final), *in_order(earlier))
+    first = recommended(final)
+    if first is not None and first.verdict == BETTER:
+        return Choice(folder, first.runs[0], True, _why(first, data), _sure(first, order[: len(final)], data), order)
     none = f"Of {len(final)} variants trained to the end none is better than the behaviour by the judge's rules"
-    stays = f"{none} ({counts}). The behaviour that recorded the data earned {data.recorded:.4g} per step: keep it"
-    reference = [one for one in final if one.variant.algorithm == REFERENCE and one.verdict == SAME]
-    if reference:
+    stays = (
+        f"{none} ({_counted(final)}). The behaviour that recorded the data earned {data.recorded:.4g} per step: keep it"
+    )
+    if first is not None:
         why = f"{stays}, or use behaviour cloning, which imitates it and is not distinguishable from it."
-        return Choice(folder, reference[0].runs[0], False, why, _not_sure(data), tuple(order))
-    return Choice(None, None, False, f"{stays}. No policy is recommended.", _not_sure(data), tuple(order))
+        return Choice(folder, first.runs[0], False, why, _not_sure(data), order)
+    return Choice(None, None, False, f"{stays}. No policy is recommended.", _not_sure(data), order)
 
 
 def _why(first: Ranked, data: DataJudgement) -> str:
