@@ -16,9 +16,9 @@ LEFT_OUT = (
 )
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 CODE = re.compile(r"`[^`]*`")
-NOT_AN_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=\S)")
+NOT_AN_END = re.compile(r"\b(e\.g|i\.e|cf|vs|al|No|Fig|eq)\.")
 UNIT = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+\.)\s)|^#+ .*$", re.MULTILINE)  # paragraphs, items, headings
-END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_`]*[A-ZΓΔΘΛΣΦΨΩ\dα-ω`])")
+END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=\S)")
 ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.)\s+")
 
 
