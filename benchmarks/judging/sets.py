@@ -25,8 +25,9 @@ class TrustSet:
     truth: Truth
 
 
-def _heating(rows: int | None) -> Dataset:
-    recorded = heating.record(200, seed=0)
+def heating_logs(episodes: int = 200) -> Dataset:
+    """Logs of the heating control."""
+    recorded = heating.record(episodes, seed=0)
     return make_dataset(
         "heating",
         observations=recorded.observations,
@@ -96,7 +97,7 @@ def _named(name: str, environment: str | None) -> TrustSet:
 SMALL_SETS: Mapping[str, TrustSet] = {
     each.name: each
     for each in (
-        TrustSet("heating", _heating, in_heating),
+        TrustSet("heating", lambda rows: heating_logs(), in_heating),
         TrustSet(
             "Pendulum-v1",
             lambda rows: recorded("Pendulum-v1", pendulum_controller, 0.8, 60),
