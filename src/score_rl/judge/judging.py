@@ -198,9 +198,10 @@ def _remarks(recorded: Dataset, asked: Dataset) -> tuple[str, ...]:
     if trajectories >= FEW:
         used = f"Estimates are computed from {len(asked):,} of these rows, in whole trajectories spread evenly."
         return (used,) if len(asked) < len(recorded) else ()
-    few = f"{trajectories} {'trajectory is' if trajectories == 1 else 'trajectories are'} few"
-    cut = f"they were cut into {pieces} pieces, which are taken as independent" if pieces > trajectories else ""
-    return (f"{few}: {cut or 'intervals over so few say little'}.",)
+    only = f"Only {trajectories} {'trajectory' if trajectories == 1 else 'trajectories'}"
+    if pieces == trajectories:
+        return (f"{only}: intervals over so few say little.",)
+    return (f"{only}, cut into {pieces} pieces, which are taken as independent.",)
 
 
 def _judgement(asked: Asked, effective: float) -> PolicyJudgement:

@@ -1,0 +1,211 @@
+"""Put what `trust.py` and `d3rlpy_parity.py` stored into docs/judging.md: tables, and the picture.
+
+python -m benchmarks.judging.trust_tables           rewrite them
+python -m benchmarks.judging.trust_tables --check   exit code 1 where the document differs from what is stored
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
+from score_rl.store.judgements import BETTER, DOUBTFUL, FITTED, IMPORTANCE, MODEL, PESSIMISTIC, ROBUST, SAME, WORSE
+
+from .measures import TOP, absolute_error, rank_correlation, regret, sharpe_ratio
+from .policies import DEFAULT
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+DOCUMENT, PICTURE = ROOT / "docs" / "judging.md", ROOT / "docs" / "figures" / "judging" / "trust.svg"
+ESTIMATORS = (FITTED, PESSIMISTIC, MODEL, IMPORTANCE, ROBUST)
+COLOURS = {BETTER: "#009e73", SAME: "#777777", WORSE: "#e69f00", DOUBTFUL: "#d55e00"}
+DRAWS = 2_000  # of policies at random
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """One data set's policies: truth, and by whom they are ranked."""
+
+    name: str
+    behaviour: float
+    truth: np.ndarray  # scores
+    per_step: np.ndarray | None
+    ranked_by: Mapping[str, np.ndarray]  # higher is better
+    default: int | None  # the place of SCORE as it comes
+    policies: Sequence[Mapping[str, Any]]
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Measured":
+        policies = stored["policies"]
+        ranked = {kind: [p["estimates"].get(kind, {}).get("value") for p in policies] for kind in ESTIMATORS}
+        ranked["judge"] = [p["rank"] for p in policies]
+        ranked["least distance from the data"] = [None if p["moved"] is None else -p["moved"] for p in policies]
+        ranked["highest Q"] = [p["own_value"] for p in policies]
+        last = max(p["updates"] for p in policies)
+        plain = [n for n, p in enumerate(policies) if (p["contender"], p["updates"]) == (DEFAULT, last)]
+        steps = [p["per_step"] for p in policies]
+        return cls(
+            name=stored["data"]["name"],
+            behaviour=stored["data"]["behaviour_score"],
+            truth=np.array([p["score"] for p in policies]),
+            per_step=None if None in steps else np.array(steps),
+            ranked_by={name: _numbers(column) for name, column in ranked.items()},
+            default=plain[0] if plain else None,
+            policies=policies,
+        )
+
+    def regret_of_random(self, number: int) -> float:
+        """The mean over choices."""
+        rng, spread = np.random.default_rng(0), np.ptp(self.truth)
+        draws = [rng.choice(self.truth, min(number, len(self.truth)), replace=False).max() for _ in range(DRAWS)]
+        return float(np.mean((self.truth.max() - np.array(draws)) / spread))
+
+
+def _numbers(column: Sequence[float | None]) -> np.ndarray:
+    """What has no estimate comes last."""
+    return np.array([-np.inf if value is None else value for value in column])
+
+
+def stored_sets(folder: Path = RESULTS / "judging") -> list[Measured]:
+    return [Measured.of(json.loads(file.read_text())) for file in sorted(folder.glob("*.json"))]
+
+
+def estimators_table(found: Sequence[Measured]) -> str:
+    """Means over the data sets."""
+    head = (
+        "| ranked by | rank correlation | regret@1 | regret@5 | absolute error | Sharpe@5 | picks below the behaviour |"
+    )
+    lines = [head, "|---|---|---|---|---|---|---|"]
+    for name in ("judge", *ESTIMATORS, "least distance from the data", "highest Q"):
+        columns = [(each, each.ranked_by[name]) for each in found]
+        error = [absolute_error(v, e.per_step) for e, v in columns if name in ESTIMATORS and e.per_step is not None]
+        below = sum(e.truth[int(np.argmax(v))] < e.behaviour for e, v in columns)
+        cells = (
+            _mean([rank_correlation(v, e.truth) for e, v in columns]),
+            _mean([regret(v, e.truth, 1) for e, v in columns]),
+            _mean([regret(v, e.truth, TOP) for e, v in columns]),
+            _mean(error),
+            _mean([sharpe_ratio(v, e.truth, e.behaviour) for e, v in columns]),
+            f"{below} of {len(found)}",
+        )
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    plain = [(e, e.truth[e.default]) for e in found if e.default is not None]
+    lost = [(e.truth.max() - value) / np.ptp(e.truth) for e, value in plain]
+    lines.append(
+        f"| always the default | | {_mean(lost)} | | | | {sum(v < e.behaviour for e, v in plain)} of {len(plain)} |"
+    )
+    lines.append(
+        f"| random | | {_mean([e.regret_of_random(1) for e in found])} | "
+        f"{_mean([e.regret_of_random(TOP) for e in found])} | | | |"
+    )
+    best = sum(e.truth.max() < e.behaviour for e in found)
+    lines.append(f"| oracle | 1.00 | 0.00 | 0.00 | | | {best} of {len(found)} |")
+    return "\n".join(lines)
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{np.mean(known):.2f}" if known else ""
+
+
+def sets_table(found: Sequence[Measured]) -> str:
+    """What the judge's first choice truly earns on each data set."""
+    lines = ["| data | behaviour | best | default | judge's first | rank correlation: judge, fitted Q, model |"]
+    lines.append("|---|---|---|---|---|---|")
+    for each in found:
+        pick = each.truth[int(np.argmax(each.ranked_by["judge"]))]
+        default = "" if each.default is None else f"{each.truth[each.default]:.0f}"
+        ranks = ", ".join(_mean([rank_correlation(each.ranked_by[n], each.truth)]) for n in ("judge", FITTED, MODEL))
+        lines.append(
+            f"| {each.name} | {each.behaviour:.0f} | {each.truth.max():.0f} | {default} | {pick:.0f} | {ranks} |"
+        )
+    return "\n".join(lines)
+
+
+def verdicts_table(found: Sequence[Measured]) -> str:
+    """How often a verdict was right, by what policies truly earn per episode."""
+    lines = ["| verdict | truly above the behaviour | truly below |", "|---|---|---|"]
+    said = [(p["verdict"], p["score"] > each.behaviour) for each in found for p in each.policies]
+    for verdict in COLOURS:
+        above = [better for words, better in said if words == verdict]
+        lines.append(f"| {verdict} | {sum(above)} | {len(above) - sum(above)} |")
+    return "\n".join(lines)
+
+
+def parity_sentence() -> str:
+    """Fitted Q beside d3rlpy's."""
+    file = RESULTS / "judging-d3rlpy.json"
+    if not file.exists():
+        return "Not measured yet."
+    stored = json.loads(file.read_text())
+    seconds, truth = stored["seconds"], stored["with_truth"]
+    return (
+        f"{stored['about']}, {stored['updates']:,} updates each: our estimates correlate by\n"
+        f"{stored['correlation']:.3f} with those of d3rlpy {stored['d3rlpy']}. The rank correlation with the true "
+        f"values is {truth['ours']:.2f} for ours\nand {truth['d3rlpy']:.2f} for d3rlpy's. Ours took "
+        f"{seconds['ours']:.0f} s for four critics of each policy, d3rlpy's {seconds['d3rlpy']:.0f} s for one, on two "
+        "shared cores."
+    )
+
+
+def draw(found: Sequence[Measured], path: Path = PICTURE) -> None:
+    """Truth against what fitted Q and the model say, coloured by verdict."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    matplotlib.rcParams["svg.hashsalt"] = "score-rl"
+    figure = Figure(figsize=(2.6 * len(found), 5.2), layout="constrained")
+    grid = figure.subplots(2, len(found), squeeze=False)
+    for column, each in enumerate(found):
+        for row, kind in enumerate((FITTED, MODEL)):
+            axis = grid[row, column]
+            for verdict, colour in COLOURS.items():
+                mine = np.array([p["verdict"] == verdict for p in each.policies])
+                axis.plot(each.truth[mine], each.ranked_by[kind][mine], "o", color=colour, markersize=4, label=verdict)
+            axis.axvline(each.behaviour, color="#1a1b1c", linewidth=0.8, linestyle=(0, (4, 2)))
+            axis.spines[["top", "right"]].set_visible(False)
+            axis.tick_params(labelsize=7)
+            if row == 0:
+                axis.set_title(each.name.removeprefix("replica:"), fontsize=8)
+            else:
+                axis.set_xlabel("true score", fontsize=8)
+            if column == 0:
+                axis.set_ylabel(f"{kind}, per step", fontsize=8)
+    handles, labels = grid[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(COLOURS), fontsize=8, frameon=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def tables(found: Sequence[Measured]) -> dict[str, Callable[[], str]]:
+    return {
+        "estimators": lambda: estimators_table(found),
+        "sets": lambda: sets_table(found),
+        "verdicts": lambda: verdicts_table(found),
+        "parity": parity_sentence,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Arguments:
+    check: bool = False
+    """Change nothing; exit code 1 if the document differs from what is stored."""
+
+
+def main(asked: Arguments) -> int:
+    found = stored_sets()
+    stale = refresh(
+        [DOCUMENT], lambda text, folder: with_tables(text, "judging", tables(found)), change=not asked.check
+    )
+    if not asked.check:
+        draw(found)
+    return report_stale(stale, ROOT, "make tables" if asked.check else None)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(tyro.cli(Arguments, description=__doc__)))
