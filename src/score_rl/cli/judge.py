@@ -117,6 +117,7 @@ def remarks(data: Any, width: int) -> list[str]:
 
     lines = [f"{name}: {' '.join(run.reasons)}" for name, run in _ranked(data.runs) if run.verdict == DOUBTFUL]
     lines.append(data.agreement)
+    lines += data.remarks
     where = f"{data.trajectories:,} trajectories ({data.rows:,} rows)"
     if data.held_out:
         lines.append(f"Judged on {where} that took no part in training, discount {data.discount:.3g}.")
