@@ -59,6 +59,14 @@ def test_falls_in_what_this_library_recorded_are_no_glued_episodes() -> None:
     assert find_warnings(recorded) == []
 
 
+def test_in_imported_tables_glued_episodes_are_looked_for() -> None:
+    rows = plant()
+    rows["timeouts"][5 * STEPS - 1] = False
+    for recipe in ({"kind": "import"}, {"kind": "saved", "source": {"kind": "frame", "recipe": {"kind": "import"}}}):
+        imported = make_dataset("plant", **rows, source={"kind": "file", "recipe": recipe})
+        assert "jump at once after 1 row inside a trajectory" in only(imported)
+
+
 def test_shuffled_rows() -> None:
     order = np.random.default_rng(1).permutation(EPISODES * STEPS)
     rows = plant()

@@ -287,7 +287,7 @@ def test_what_is_doubtful_about_a_file_is_said_before_training(score: Score, tmp
     assert done.code == 0, done.err
     assert "Warning, plant: Action 1 stays between -0.00999" in done.err
     assert "--config.normalise-states" not in done.err, "SCORE scales observations"
-    done = score(*ask, "--algorithm", "iql", "--out", "raw")
+    done = score(*ask, "--algorithm", "iql", "--config.normalise-states", "False", "--out", "raw")
     assert "Warning, plant: Observation 0 is of the order of" in done.err
 
 

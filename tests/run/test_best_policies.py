@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import score_rl
-from score_rl.store.checkpoints import best_path, load_checkpoint
+from score_rl.store.checkpoints import best_path, load_checkpoint, save_checkpoint
 from tests.end_to_end.conftest import Score, score
 
 __all__ = ["score"]  # a fixture
@@ -75,6 +75,24 @@ def test_going_on_keeps_the_best_of_all(trained: Any) -> None:
     for run in longer:
         kept = load_checkpoint(best_path(longer.path / "fleet-0", run.record.position))
         assert kept.about["value"] == max(returns(run).values()) >= before[run.id]
+
+
+def test_a_checkpoint_that_is_written_meanwhile_removes_nothing_of_it(tmp_path: Path) -> None:
+    """It removes the parts of files that a kill has left beside it."""
+    part = best_path(tmp_path, 0).parent / ".0.safetensors.part"
+    part.parent.mkdir()
+    part.touch()
+    save_checkpoint(tmp_path, 10, {"state.x": np.zeros(2, np.float32)}, {})
+    assert part.exists()
+
+
+def test_a_damaged_best_policy_is_refused(trained: Any) -> None:
+    path = best_path(trained.path / "fleet-0", 0)
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(score_rl.InputError, match="is damaged"):
+        trained[0].evaluate(1, step="best")
+    with pytest.raises(score_rl.InputError, match="is damaged"):
+        score_rl.resume("runs", steps=80, quiet=True)
 
 
 def test_without_a_simulator_none_is_the_best(trained: Any) -> None:

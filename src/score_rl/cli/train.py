@@ -53,7 +53,8 @@ class TrainArguments:
     """What to train, several one after the other; `score algorithms` lists them. Of several, --config.SETTING goes to
     all that have it, and --config.ALGORITHM.SETTING to one. One of your own is package.module:ALGORITHM."""
     dataset: tuple[str, ...] = ("replica:halfcheetah-medium",)
-    """Data sets: replica:NAME, d4rl:NAME or HDF5 files; `score data list` lists the names."""
+    """Data sets: replica:NAME, d4rl:NAME, ogbench:NAME, minari:ID, or HDF5 files. `score data list` lists the names;
+    `score data import` makes a file of a table."""
     seeds: tuple[int, ...] = (0,)
     """One run for each seed."""
     steps: int = 20_000

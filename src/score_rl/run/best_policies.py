@@ -49,8 +49,9 @@ class BestPolicies:
             self._best[run] = value
             mine = jax.tree.map(lambda leaf, place=place: leaf[place], (policies, self._treatments))
             arrays = to_arrays({"policy": mine[0], "treatment": mine[1]})
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_arrays(best_path(self._folder, place), step, arrays, {"run": run, "value": value})
+            path = best_path(self._folder, place)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_arrays(path, step, arrays, {"run": run, "value": value})
 
     def _kept(self, place: int) -> float | None:
         path = best_path(self._folder, place)
@@ -58,5 +59,8 @@ class BestPolicies:
             return None
         try:
             return float(load_checkpoint(path).about["value"])
-        except (DamagedError, KeyError, TypeError, ValueError):
-            return None  # it is found again
+        except (DamagedError, KeyError, TypeError, ValueError) as error:
+            raise InputError(
+                f"{path} is damaged ({error}); restore it from a copy, or remove it: the best of what is still to be "
+                "evaluated is then kept."
+            ) from error

@@ -1,6 +1,6 @@
 """Checkpoints: safetensors files with a checksum, there whole or not at all, whenever a process is killed.
 
-best-N.safetensors    in the same way, the policy of one run with the best evaluation, where that was asked for
+best/N.safetensors    in the same way, the policy of one run with the best evaluation, where that was asked for
 step-*.safetensors    named arrays; in its header the step, what they are of, and a SHA-256 over all of it
 """
 
@@ -103,8 +103,8 @@ def step_of(path: Path) -> int:
 
 
 def best_path(folder: Path, position: int) -> Path:
-    """Where the best policy of a run is kept, in the folder of its fleet."""
-    return folder / f"best-{position}.safetensors"
+    """Where the best policy of a run is kept: apart from checkpoints, which remove parts of files beside them."""
+    return folder / "best" / f"{position}.safetensors"
 
 
 def checkpoints(folder: Path) -> list[Path]:
