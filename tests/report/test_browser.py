@@ -223,12 +223,11 @@ def test_dots_tell_their_numbers(opened: Any, report: Path) -> None:
     page = opened(1280, "dark")
     figure = page.locator("#scores figure.curves").first
     values = final_scores(report / "runs" / "score", DATASETS[0])
-    row = figure.locator("rect").first.bounding_box()
-    page.mouse.move(row["x"] + row["width"] / 2, row["y"] + row["height"] / 2)
+    figure.locator("rect").first.hover()
     said = figure.locator(".tip").inner_text()
     assert said.startswith("SCORE\n")
-    assert f"mean {values.mean():.1f}".removesuffix(".0") in said
-    names = figure.locator(".canvas svg text").all_inner_texts()
+    assert float(said.split("mean ")[1].split(",")[0]) == pytest.approx(values.mean(), abs=0.06)
+    names = figure.locator(".canvas svg text").all_text_contents()
     assert {*DATASETS, "SCORE", "TD3-BC"} <= set(names)
 
 

@@ -11,6 +11,8 @@ from rich.table import Table
 from score_rl.cli.options import parse
 from score_rl.cli.terminal import OUT
 
+WIDE = 110  # columns of a terminal in which everything has room
+
 if TYPE_CHECKING:
     from score_rl.algorithms.algorithm import Algorithm
 
@@ -33,6 +35,8 @@ def algorithms_command(arguments: Sequence[str]) -> int:
     from score_rl.algorithms.registry import import_algorithm
 
     algorithm = import_algorithm(asked.name)
+    if algorithm.paper is not None:
+        OUT.print(f"{algorithm.title}: {algorithm.paper}, {algorithm.paper.address}", soft_wrap=True, markup=False)
     for table in _settings_of(algorithm):
         OUT.print(table)
     chosen = presets_of(algorithm.name)
@@ -44,18 +48,24 @@ def algorithms_command(arguments: Sequence[str]) -> int:
 def _list_of_algorithms() -> Table:
     from score_rl.algorithms.algorithm import Shapes, network_parameters
     from score_rl.algorithms.registry import algorithm_names, get_algorithm, installed_plugins
+    from score_rl.cli.results import new_table
     from score_rl.envs.tasks import TASKS
 
     task = TASKS["halfcheetah"]
     shapes = Shapes(task.observation_dim, task.action_dim)
-    table = Table(caption=f"parameters: of all networks, on {task.name}", caption_justify="left")
-    for heading in ("name", "method", "what it does", "characteristics"):
-        table.add_column(heading, overflow="fold", no_wrap=heading in ("name", "characteristics"))
-    table.add_column("parameters", justify="right")
+    wide = OUT.width >= WIDE
+    table = new_table("")
+    for heading in ("name", "method"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("what it does")
+    if wide:
+        table.add_column("characteristics", no_wrap=True)
+        table.add_column("parameters", justify="right")
+        table.caption, table.caption_justify = f"parameters: of all networks, on {task.name}", "left"
     for name in [*algorithm_names(), *installed_plugins()]:
         algorithm = get_algorithm(name)
-        count = f"{network_parameters(algorithm, shapes):,}"
-        table.add_row(name, algorithm.title, algorithm.summary, ",\n".join(algorithm.characteristics), count)
+        cells = [",\n".join(algorithm.characteristics), f"{network_parameters(algorithm, shapes):,}"] if wide else []
+        table.add_row(name, algorithm.title, algorithm.summary, *cells)
     return table
 
 

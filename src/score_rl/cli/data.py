@@ -1,12 +1,12 @@
 """`score data`."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
-from rich.table import Table
 
 from score_rl.cli.data_import import DataImport, import_command
 from score_rl.cli.terminal import OUT, subcommand
@@ -106,15 +106,19 @@ def data_command(arguments: Sequence[str]) -> int:
 
 
 def _list() -> None:
+    from score_rl.cli.results import new_table
     from score_rl.data.catalogue import named_datasets
 
-    table = Table()
-    table.add_column("name", no_wrap=True)
+    table = new_table("")
+    table.add_column("name", overflow="fold")
     table.add_column("rows", justify="right", no_wrap=True)
-    table.add_column("where it comes from", overflow="fold")
-    table.add_column("here")
-    for entry in named_datasets():
-        table.add_row(entry.name, f"{entry.rows:,}", entry.origin, "yes" if entry.cached else "")
+    table.add_column("here", no_wrap=True)
+    kinds = itertools.groupby(named_datasets(), key=lambda entry: (entry.name.partition(":")[0], entry.origin))
+    for (prefix, origin), entries in kinds:
+        table.add_section()
+        table.add_row(f"[bold]{prefix}[/], {'from ' if '.' in origin else ''}{origin}")
+        for entry in entries:
+            table.add_row(entry.name, f"{entry.rows:,}", "yes" if entry.cached else "")
     OUT.print(table)
 
 
