@@ -13,6 +13,7 @@ from score_rl.store.checkpoints import (
     checkpoints,
     from_arrays,
     load_checkpoint,
+    row_of,
     save_checkpoint,
     to_arrays,
 )
@@ -83,3 +84,12 @@ def test_only_the_newest_two_are_kept_and_leftovers_go(tmp_path: Path) -> None:
         "step-0000000003.safetensors", "step-0000000002.safetensors"
     ]  # fmt: skip
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_one_run_s_part_of_stacked_arrays() -> None:
+    arrays = {"w": np.arange(6).reshape(2, 3), "n": np.array([4, 5])}
+    mine = row_of(arrays, 1)
+    assert (mine["w"].tolist(), int(mine["n"])) == ([3, 4, 5], 5)
+    for other in (np.array(1.0), np.zeros((1, 3)), np.zeros(0)):
+        with pytest.raises(DamagedError, match=r"x has shape .*, expected a row for each run"):
+            row_of(arrays | {"x": other}, 1)
