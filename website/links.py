@@ -13,7 +13,9 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 PLACE = "repository"  # where they lie in the site
-ALSO_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md"}
+ALSO_PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changes.md", "SECURITY.md": "report-a-weakness.md"}
+INSTEAD = {"README.md": "index.md"} | ALSO_PAGES  # pages of the site for documents of the root
+NOTEBOOK = re.compile(r"\]\((notebooks/\w+)\.ipynb\)")  # a page of the site, too
 OUTSIDE = re.compile(r"\[(?P<text>[^\]]*)\]\(\.\./(?P<path>[^)#\s]+)(?:#L(?P<line>\d+))?\)")
 NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 
@@ -27,7 +29,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         for page in files.documentation_pages()
         if in_docs_itself(page)
         for match in OUTSIDE.finditer(page.content_string)
-        if match["path"] not in ALSO_PAGES
+        if match["path"] not in INSTEAD
     }
     for path in sorted(wanted):
         for file in shown(path, config):
@@ -40,6 +42,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Let links to the repository's files lead to where the site has them."""
     if not in_docs_itself(page.file):
         return markdown
+    markdown = NOTEBOOK.sub(r"](\1.md)", markdown)
     return OUTSIDE.sub(lambda match: link(match["text"], match["path"].rstrip("/"), match["line"]), markdown)
 
 
@@ -70,8 +73,8 @@ def shown(path: str, config: MkDocsConfig) -> list[File]:
 
 def link(text: str, path: str, line: str | None) -> str:
     """A link of a page in docs/ to where the site has the file."""
-    if path in ALSO_PAGES:
-        return f"[{text}]({ALSO_PAGES[path]})"
+    if path in INSTEAD:
+        return f"[{text}]({INSTEAD[path]})"
     if (ROOT / path).is_dir():
         return f"[{text}]({PLACE}/{path}/index.md)"
     if not path.endswith(".py"):
