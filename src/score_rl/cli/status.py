@@ -92,7 +92,7 @@ def _table(fleets: Sequence[Any], steps: int) -> Any:
     apart = any(fleet.machine for fleet in fleets)
     table = new_table("")
     for heading in ("fleet", "runs", "updates", "updates/s"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("state")
     for heading in ("machine", "device", "tries") if apart else ():
         table.add_column(heading, overflow="fold")
