@@ -1,5 +1,6 @@
 """The tables at the end of a training, in terminals of any width."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from rich.console import Console
 import score_rl
 from score_rl.cli.results import MOST_RUNS, name_in_lines, results_tables
 from tests.report.folders import write_experiment
+from tests.report.judged_folder import write_judged
 
 SETTINGS = ({"beta": 0.1}, {"beta": 0.2}, {"beta": 0.5})
 
@@ -76,3 +78,39 @@ def test_names_break_between_their_parts() -> None:
     assert name_in_lines("logs_beta=0.1_seed=0", 12) == "logs_\nbeta=0.1_\nseed=0"
     assert name_in_lines("logs_seed=0", 40) == "logs_seed=0"
     assert "\n" not in name_in_lines("averylongnamewithoutparts", 5)
+
+
+def test_what_the_judge_does_not_trust_is_said_and_red(tmp_path: Path) -> None:
+    folder = write_judged(tmp_path / "out")
+    console = Console(width=100, force_terminal=True, color_system="standard")
+    with console.capture() as capture:
+        console.print(results_tables(score_rl.load(folder), 100))
+    lines = capture.get().splitlines()
+    good = next(line for line in lines if "seed=0" in line)
+    ruined = next(line for line in lines if "seed=1" in line)
+    assert "\x1b[1;31m" in ruined, "bold red"
+    assert "\x1b[1;31m" not in good
+    words = " ".join(shown(folder, 100))
+    assert "better than the behaviour" in words
+    assert "not to be trusted" in words
+
+
+def test_sums_over_unequal_recordings_stand_nowhere(tmp_path: Path) -> None:
+    """Beside returns of whole episodes the behaviour is shown per step, and so is the policy."""
+    folder = write_experiment(tmp_path / "out", scores={0: (10.0, 20.0)}, metric="evaluation/return", unequal=True)
+    (line,) = [line for line in shown(folder, 100) if "finished" in line]
+    assert "0.25 per step" in line
+    assert "1000.0" not in line
+    assert any("0.4 per step" in line for line in shown(folder, 100)), "20 in episodes of 50 steps"
+
+
+def test_settings_that_the_judge_does_not_trust_are_counted(tmp_path: Path) -> None:
+    folder = write_experiment(tmp_path / "out", settings=SETTINGS[:2], scores={0: (1.0, 2.0), 1: (2.0, 3.0)})
+    assert not any("suspect" in line for line in shown(folder, 100))
+    status = folder / "status.json"
+    stored = json.loads(status.read_text())
+    next(iter(stored["runs"].values()))["warning"] = "Q is 9."
+    status.write_text(json.dumps(stored))
+    lines = shown(folder, 100)
+    assert any("suspect" in line for line in lines)
+    assert any("SCORE (beta=0.1)" in line and "1 of 2" in line for line in lines)

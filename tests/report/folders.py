@@ -33,6 +33,7 @@ def write_experiment(
     rows: int | None = 3000,
     error: str | None = None,
     metric: str = "evaluation/score",
+    unequal: bool = False,
 ) -> Path:
     """One run for each setting and seed; the scores of a later setting are 10 higher than of the one before."""
     name = dataset.replace(":", "-").replace("/", "-")
@@ -55,6 +56,8 @@ def write_experiment(
                 ]
                 if environment is not None:
                     measured.append(Row(label, step, metric, value + 10 * number))
+                if unequal:
+                    measured.append(Row(label, step, "evaluation/episode_length", 50.0))
     request = ExperimentSpec(
         (AlgorithmRequest(algorithm),),
         (dataset,),
@@ -66,6 +69,8 @@ def write_experiment(
         transitions=rows,
     )
     data = DatasetRecord("c" * 64, rows, 10, environment, {"kind": "replica"}, 1000.0, 10.0, 40.0, 1.0)
+    if unequal:  # recordings that stopped at different lengths
+        data = DatasetRecord("c" * 64, rows, 10, environment, {"kind": "replica"}, behaviour_reward=0.25)
     folder = Folder.create(path, ExperimentRecord(request, PROVENANCE, {dataset: data}, tuple(runs)))
     folder.write_status(status)
     writer = MetricsWriter(path, tensorboard=False)

@@ -52,8 +52,8 @@ def measured() -> trust_tables.Measured:
 def test_tables_say_who_chose_well() -> None:
     found = [measured()]
     rows = {line.split("|")[1].strip(): line for line in trust_tables.estimators_table(found).splitlines()[2:]}
-    assert "| 1.00 | 0.00 | 0.00 | 0.00 |" in rows[FITTED]
-    assert "| -1.00 | 1.00 |" in rows[MODEL]
+    assert "| 1.00 | 1.00 | 0.00 | 0.00 | 0.00 |" in rows[FITTED]
+    assert "| -1.00 | -1.00 | 1.00 |" in rows[MODEL]
     assert rows[MODEL].endswith("| 1 of 1 |"), "its choice is below the behaviour"
     assert "| 0.50 |" in rows["always the default"]
     assert f"| {BETTER} | 2 | 0 |" in trust_tables.verdicts_table(found)
