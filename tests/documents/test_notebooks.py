@@ -1,7 +1,12 @@
-"""The notebooks of docs/notebooks run from top to bottom, and hold outputs of such a run."""
+"""The notebooks of docs/notebooks run from top to bottom, and hold outputs of such a run.
+
+To run them anew, and store what comes out: python -m tests.documents.test_notebooks
+"""
 
 import os
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,16 +61,30 @@ def test_its_sentences_are_short(path: Path) -> None:
         assert cell.cell_type != "markdown" or not too_long(cell.source)
 
 
+def executed(notebook: Any, folder: Path) -> None:
+    """Run all cells in a folder."""
+    from nbclient import NotebookClient
+
+    about = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=900, kernel_name="python3", record_timing=False, resources=about).execute()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_it_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nbclient import NotebookClient
-
     before = os.environ.get("PYTHONPATH")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(CHECKOUT / "src"), before])))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(AT_THE_END[path.stem]))
-    NotebookClient(
-        notebook, timeout=900, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}
-    ).execute()
+    executed(notebook, tmp_path)
+
+
+if __name__ == "__main__":
+    for path in notebooks():
+        notebook = nbformat.read(path, as_version=4)
+        with tempfile.TemporaryDirectory() as folder:
+            executed(notebook, Path(folder))
+        for name in ("version", "pygments_lexer", "codemirror_mode", "nbconvert_exporter"):
+            notebook.metadata.language_info.pop(name, None)  # of the machine, and of no use
+        nbformat.write(notebook, path)
