@@ -78,6 +78,10 @@ def test_it_says_from_whom_the_data_do_not_tell_the_choice() -> None:
     assert "No other variant comes within its interval" in far.sure
 
 
+def test_few_held_out_trajectories_are_said_to_tell_little() -> None:
+    assert "so few trajectories mean little" in chosen({"bold": (BOLD, [(BETTER, 0.4)])}).sure
+
+
 def test_a_run_belongs_to_the_variant_that_says_most_of_it() -> None:
     plain, normalised = Variant("score", {"alpha": 1.0}), Variant("score", {"alpha": 1.0, "critic_norm": True})
     records = [

@@ -16,6 +16,8 @@ from score_rl.store.judgements import BETTER, DOUBTFUL, SAME, WORSE, DataJudgeme
 from score_rl.store.records import RunRecord
 from score_rl.store.selections import Choice, Ranked, Variant
 
+FEW = 20  # held-out trajectories
+
 Judged = Mapping[str, PolicyJudgement]
 
 
@@ -121,7 +123,8 @@ def _not_sure(data: DataJudgement) -> str:
 
 def _judged_on(data: DataJudgement) -> str:
     where = f"{data.trajectories:,} held-out trajectories ({data.rows:,} rows)"
-    return f"Judged on {where}. The best of many estimates is flattered: expect less than it says."
+    few = " Intervals over so few trajectories mean little." if data.trajectories < FEW else ""
+    return f"Judged on {where}.{few} The best of many estimates is flattered: expect less than it says."
 
 
 def _counted(final: Sequence[Ranked]) -> str:
