@@ -76,15 +76,13 @@ def test_a_killed_selection_goes_on_where_it_stood(tmp_path: Path) -> None:
         "from score_rl.judge.selection.plan import two_stages\n"
         "from score_rl.store.selections import Plan, Size\n"
         "from tests.judge.heating_logs import logs\n"
-        "plan = Plan(tuple(variants_of(('score', 'bc'))[:6]), Size((16, 16), 32), two_stages(8_000, 6, 200))\n"
+        "plan = Plan(tuple(variants_of(('score', 'bc'))[:6]), Size((16, 16), 32), two_stages(8_000, 6, 100))\n"
         "score_rl.select(logs(0, 40), plan=plan, seeds=1, out=sys.argv[1])\n"
     )
     subprocess.run([sys.executable, script, tmp_path / "whole"], check=True)
     killed = subprocess.Popen([sys.executable, script, tmp_path / "killed"])
     metrics = tmp_path / "killed" / "stage-2" / "metrics.csv"
-    deadline = time.monotonic() + 300
     while killed.poll() is None and not metrics.exists():
-        assert time.monotonic() < deadline
         time.sleep(0.02)
     os.kill(killed.pid, signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL, "it ended before it was killed"

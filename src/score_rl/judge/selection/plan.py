@@ -100,10 +100,11 @@ def affordable(
 
 
 def final_effort(updates: int) -> Effort:
-    """The evaluators of this machine, with so many updates each; a model of a first stage is shorter in proportion."""
+    """The evaluators of this machine, with so many updates each; what is fitted beside them is shorter in proportion."""
     usual = effort_of("auto")
     share = min(1.0, updates / usual.updates)
-    return dataclasses.replace(usual, updates=updates, model_epochs=max(1, round(usual.model_epochs * share)))
+    epochs, density = (max(1, round(number * share)) for number in (usual.model_epochs, usual.density_updates))
+    return dataclasses.replace(usual, updates=updates, model_epochs=epochs, density_updates=density)
 
 
 def set_of(variants: Sequence[Variant]) -> set[str]:
