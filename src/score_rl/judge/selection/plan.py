@@ -100,7 +100,7 @@ def affordable(
 
 
 def final_effort(updates: int) -> Effort:
-    """The evaluators of this machine, with so many updates each; what is fitted beside them is shorter in proportion."""
+    """The evaluators of this machine, with so many updates each; what is fitted beside them shrinks in proportion."""
     usual = effort_of("auto")
     share = min(1.0, updates / usual.updates)
     epochs, density = (max(1, round(number * share)) for number in (usual.model_epochs, usual.density_updates))
