@@ -97,19 +97,3 @@ def test_the_same_in_python(logs: Any, tmp_path: Path, monkeypatch: pytest.Monke
     exec(text.replace("score_rl.judge(runs)", "score_rl.judge(runs, quiet=True)"), names)
     assert set(names["verdicts"].data[0].runs) == {run.id for run in names["runs"]}
     assert Path("cloned.onnx").exists()
-
-
-@pytest.mark.slow
-def test_the_page_as_it_stands(score: Score, tmp_path: Path) -> None:
-    """Nothing smaller, on as many days as make a year's half: something is better than the plant's own controller."""
-    recorded = heating.record(200)
-    heating.write_csv(tmp_path / "logs.csv", recorded, np.random.default_rng(0).permutation(len(recorded)))
-    heating.write_csv(tmp_path / "today.csv", heating.record(2, seed=9))
-    done = run_all(score, lambda command: command)
-    (export,) = (outcome for command, outcome in done if command[0] == "export")
-    assert "heating_bc" not in export.out, "the judge found one that is better than what was done"
-    from score_rl.deploy.opening import open_policy
-
-    policy = open_policy(Path("policy.onnx"))
-    earned = heating.returns(lambda observations: policy(observations.astype(np.float32))["actions"])
-    assert earned.mean() > heating.returns(heating.behaviour).mean()
