@@ -1,10 +1,9 @@
 """A real Ray cluster on this machine: a head without cores, and nodes that are processes with folders of their own.
 
-`python -m tests.cluster.nodes FOLDER NUMBER` starts one. It prints the address, then obeys lines: `kill`, `add`, `end`.
+`python -m tests.cluster.nodes FOLDER NUMBER` starts one. It prints the address, then obeys lines: `kill node-0`, `end`.
 """
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -31,7 +30,9 @@ class Nodes:
             self._tell("end")
         finally:
             self._process.wait(60)
-            self._said.close()
+            for stream in (self._process.stdin, self._process.stdout, self._said):
+                assert stream is not None
+                stream.close()
 
     def _tell(self, line: str) -> str:
         assert self._process.stdin is not None
@@ -46,9 +47,9 @@ class Nodes:
                 return line.removeprefix("> ").strip()
         raise RuntimeError(f"the cluster ended: {Path(self._said.name).read_text()[-2000:]}")
 
-    def kill(self, seed: int) -> str:
-        """End one node at once, with all that runs on it; another takes its place."""
-        return self._tell(f"kill {seed}")
+    def kill(self, name: str) -> str:
+        """End a node at once, with all that runs on it; another takes its place."""
+        return self._tell(f"kill {name}")
 
 
 def environment(folder: Path, number: int) -> dict[str, str]:
@@ -74,7 +75,10 @@ def main(folder: Path, number: int) -> None:
         what, *rest = line.split()
         if what == "end":
             break
-        victim = random.Random(rest[0]).choice(alive)
+        victim = int(rest[0].removeprefix("node-"))
+        if victim not in alive:
+            print("> dead already", flush=True)
+            continue
         cluster.remove_node(nodes[victim], allow_graceful=False)
         alive.remove(victim)
         add()
