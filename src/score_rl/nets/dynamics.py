@@ -140,13 +140,6 @@ class ResidualDynamics(NamedTuple):
         outputs = self.networks.members(self.inputs(jnp.concatenate([observations, actions], axis=-1)))
         return observations[None] + self.changes.back(outputs)
 
-    def next_of_each(
-        self, observations: Float[Array, "members batch observation"], actions: Float[Array, "members batch action"]
-    ) -> Float[Array, "members batch observation"]:
-        """Every network's s' for an (s, a) of its own."""
-        outputs = on_own(self.networks, self.inputs(jnp.concatenate([observations, actions], axis=-1)))
-        return observations + self.changes.back(outputs)
-
     def rewards_of_each(
         self,
         observations: Float[Array, "members batch observation"],

@@ -12,17 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from score_rl.data.collection.oracle_episodes import COLUMNS as ORACLE_COLUMNS
 from score_rl.data.collection.oracle_episodes import OracleTask, Rows, make_for_recording, seeded
 
 NOISE = 0.5  # deviation of the noise on actions, in all published pointmaze data
 STITCHED = 4  # cells from start to goal
-COLUMNS = {  # as the published files store them
-    "observations": np.float32,
-    "actions": np.float32,
-    "terminals": np.bool_,
-    "qpos": np.float32,
-    "qvel": np.float32,
-}
+COLUMNS = {name: kind for name, kind in ORACLE_COLUMNS.items() if name != "button_states"}  # a maze has none
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1))
 Cell = tuple[int, int]
 
