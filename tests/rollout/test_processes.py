@@ -172,8 +172,8 @@ def test_beside_an_accelerator_they_give_way(monkeypatch: pytest.MonkeyPatch) ->
     judges = Judges(write_down(act, [weights(0)], jnp.zeros((EPISODES_TOGETHER, 11))), "d4rl", beside=True)
     try:
         answered(judges, questions())
-        before = os.getpriority(os.PRIO_PROCESS, 0)
-        assert [os.getpriority(os.PRIO_PROCESS, pid) - before for pid in judges.pids] == [processes.NICENESS] * 2
+        nice = min(os.getpriority(os.PRIO_PROCESS, 0) + processes.NICENESS, 19)  # nothing gives way further than that
+        assert [os.getpriority(os.PRIO_PROCESS, pid) for pid in judges.pids] == [nice] * 2
     finally:
         judges.close()
 
