@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tests.paper.evidence.made_up import runs
 STEPS = 300_000
 
 
-def task(number: int, late: list[float], *, seed: int, method: str = "iql", **config: float) -> RunResult:
+def task(number: int, late: list[float], *, seed: int, method: str = "iql", **config: Any) -> RunResult:
     """A run on one of scene's tasks whose evaluations end so."""
     (run,) = runs(method, f"ogbench:scene-play-singletask-task{number}", [0], STEPS, first=seed, **config)
     places = np.arange(1, len(late) + 1) * (STEPS // len(late))
