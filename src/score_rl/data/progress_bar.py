@@ -15,8 +15,9 @@ UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 def say(message: str) -> None:
     """Something about a file of the cache that its user should know, also where no bar is wanted."""
     from score_rl.console import open_console
+    from score_rl.console import say as say_in_words
 
-    open_console(stderr=True).print(message, markup=False, soft_wrap=True)
+    say_in_words(open_console(stderr=True), message)
 
 
 @contextmanager
