@@ -307,6 +307,6 @@ def test_many_methods_make_rows_and_few_make_columns(tmp_path: Path) -> None:
     page = write_report([tmp_path / "runs"], tmp_path / "out")
     _, text = read(page)
     assert '<thead><tr><th>method</th><th class="n">replica:hopper-medium</th>' in page.read_text()
-    assert "Too many lines to show their seeds" in text
+    assert "Many lines: press “seeds” for their seeds" in text
     write_report([tmp_path / "runs" / "0", tmp_path / "runs" / "1"], tmp_path / "out")
     assert '<thead><tr><th>data set</th><th class="n">SCORE (beta=0.1)</th>' in page.read_text()

@@ -1,10 +1,12 @@
 // Curves as SVG: values under the pointer, a zoom, a switch for each method and for the seeds.
 // No library: two kinds of figures do not need one, and a page has to open in twenty years, without a network.
+const MOST_WITH_SEEDS = 10; // methods: of more, seeds and intervals are shown on request
+
 class Curves {
   constructor(figure, data) {
     this.data = data;
     this.hidden = new Set();
-    this.seeds = true;
+    this.seeds = data.series.length <= MOST_WITH_SEEDS;
     this.zoom = null;
     this.box = element(figure, "html:div", { class: "chart" });
     this.legend = element(this.box, "html:div", { class: "legend" });
@@ -31,7 +33,7 @@ class Curves {
       });
     });
     if (this.data.series.some((series) => series.mean && series.runs.length > 1)) {
-      const button = element(this.legend, "html:button", { type: "button", "aria-pressed": "true" }, "seeds");
+      const button = element(this.legend, "html:button", { type: "button", "aria-pressed": String(this.seeds) }, "seeds");
       button.addEventListener("click", () => {
         this.seeds = !this.seeds;
         button.setAttribute("aria-pressed", String(this.seeds));

@@ -31,7 +31,7 @@ def curve_figures(groups: Sequence[Group], metric: str, methods: Sequence[str], 
         apart = [each.label for each in panel.series if each.mean is None and len(each.runs) >= FEWEST_SEEDS]
         notes = [f"The runs of {label} were not measured at the same updates: no mean." for label in apart]
         if crowded(panel):
-            notes.append("Too many lines to show their seeds and intervals; the table has intervals of the ends.")
+            notes.append("Many lines: press “seeds” for their seeds and intervals.")
         name = f"{metric.rpartition('/')[2]}-{dataset}"
         still = files.draw(learning_curves([panel], 1, methods), name, f"{dataset}: {panel.quantity}", notes)
         drawn.append(dataclasses.replace(still, curves=_for_script(panel, methods)))
