@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +53,7 @@ from tests.drills.records import hostile_bytes, hostile_header, hostile_json
 from tests.report.folders import write_experiment
 
 Change = Callable[[bytes, random.Random], bytes]
+OTHER_ABOUTS: list[Any] = [[], {}, {"runs": 3}, None, "text"]
 FAST, SLOW = range(40), range(1_000, 1_500)
 
 
@@ -255,7 +257,7 @@ def hostile_content(path: Path, rng: random.Random) -> None:
             case "more":
                 arrays[rng.choice(["state.more", "cut.q", "history", "treatment.x"])] = np.zeros(3, np.float32)
             case "about":
-                about = rng.choice([[], {}, {"runs": 3}, None, "text"])
+                about = rng.choice(OTHER_ABOUTS)
             case "step":
                 step = rng.choice([0, -1, 10**12])
     write_arrays(path, step, arrays, about)

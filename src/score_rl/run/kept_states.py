@@ -85,7 +85,8 @@ def _treatment(arrays: Mapping[str, Any], run: RunRecord) -> Treatment:
     }
     for name in Treatment._fields:
         stored, expected = arrays.get(f"treatment.{name}"), shapes[name.partition("_")[0]]
-        if stored is None or stored.shape != expected or stored.dtype != np.float32 or not np.isfinite(stored).all():
+        shape = None if stored is None else () if stored.shape == (1,) and not expected else stored.shape
+        if stored is None or shape != expected or stored.dtype != np.float32 or not np.isfinite(stored).all():
             raise DamagedError(f"treatment.{name} is not what a run of {run.dataset} has")
     return Treatment(*(arrays[f"treatment.{name}"] for name in Treatment._fields))
 

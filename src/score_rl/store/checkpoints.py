@@ -55,6 +55,8 @@ def from_arrays(arrays: Mapping[str, np.ndarray], shapes: Any) -> Any:
         if name not in arrays:
             raise DamagedError(f"{name} is missing")
         array = arrays[name]
+        if leaf.shape == () and array.shape == (1,):  # as `to_arrays` stores a single number
+            array = array.reshape(())
         if _is_key(leaf):
             words = jax.eval_shape(jax.random.key_data, leaf)
             if array.shape != words.shape or array.dtype != words.dtype:

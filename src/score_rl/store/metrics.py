@@ -240,11 +240,10 @@ class MetricsWriter:
             _tell(self._callback, rows)
 
     def _append(self, content: bytes) -> None:
-        """All of it. What a failure leaves of a row is cut off before the next attempt."""
+        """All of it. The next attempt writes over what a failure leaves of a row."""
         try:
             if self._file is None:
                 self._file = self._path.open("r+b", buffering=0)
-                self._file.truncate(self._whole)
                 self._file.seek(self._whole)
             written = 0
             while written < len(content):  # a disk may take a part
