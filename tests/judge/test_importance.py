@@ -119,9 +119,10 @@ def test_two_short_recordings_that_ended_are_worth_little_per_step() -> None:
 
 
 def test_what_was_recorded_behind_a_terminal_is_not_earned() -> None:
-    """A robot solves its task in its second step, and the recording goes on for two more."""
-    rows = tuple(range(1, 32, 4))
-    dataset = recording([4] * 8, terminal_rows=rows, rewards=[1.0, 1.0, 9.0, 9.0] * 8)
+    """Robots solve their task in the second step, and recordings go on for two more; one never solves it."""
+    solved = tuple(range(1, 32, 4))
+    dataset = recording([4] * 9, terminal_rows=solved, rewards=[1.0, 1.0, 9.0, 9.0] * 8 + [0.0] * 4)
     found = estimates_with_ends(dataset, 0.0).importance[1]
-    assert found.value == pytest.approx((1 - DISCOUNT) * (1 + DISCOUNT))
+    recorded, rest = (1 - DISCOUNT**4) / (1 - DISCOUNT), DISCOUNT**4 / (1 - DISCOUNT)
+    assert found.value == pytest.approx(8 / 9 * (1 + DISCOUNT) / (recorded + 8 / 9 * rest))
     assert Evidence(dataset, DISCOUNT).recorded_value() == pytest.approx(found.value)
