@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.documents.sentences import CHECKOUT
 
-ROWS, LENGTH = 600, 50
+ROWS, LENGTH = 1200, 50  # 24 trajectories: some can be held out
 BRIEF = ["--steps", "20", "--config.hidden", "16,16", "--config.batch-size", "16", "--eval-episodes", "1", "--quiet"]
 
 
