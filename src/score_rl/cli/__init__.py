@@ -4,7 +4,7 @@ Heavy imports stay inside the commands, so that `score --help` answers at once.
 """
 
 import os
-import select
+import select as system_select  # `score_rl.cli.select` is a command
 import sys
 from collections.abc import Callable, Sequence
 from typing import TextIO
@@ -125,11 +125,11 @@ def _reader_has_left() -> bool:
 
 
 def _leads_nowhere(stream: TextIO) -> bool:
-    if not hasattr(select, "poll"):  # Windows
+    if not hasattr(system_select, "poll"):  # Windows
         return False
-    poll = select.poll()
+    poll = system_select.poll()
     try:
-        poll.register(stream.fileno(), select.POLLOUT)
+        poll.register(stream.fileno(), system_select.POLLOUT)
     except OSError:  # not a file: a notebook's
         return False
-    return any(event & select.POLLERR for _, event in poll.poll(0))
+    return any(event & system_select.POLLERR for _, event in poll.poll(0))

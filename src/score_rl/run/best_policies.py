@@ -47,7 +47,8 @@ class BestPolicies:
             if value is None or value <= self._best.get(run, -float("inf")):
                 continue
             self._best[run] = value
-            mine = jax.tree.map(lambda leaf, place=place: leaf[place], (policies, self._treatments))
+            # One row of each stack, as a checkpoint has it: a single number would lose its shape in a file.
+            mine = jax.tree.map(lambda leaf, place=place: leaf[place : place + 1], (policies, self._treatments))
             arrays = to_arrays({"policy": mine[0], "treatment": mine[1]})
             path = best_path(self._folder, place)
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -66,7 +66,8 @@ class KeptStates:
                 f"no best policy of {run.id} is kept; train with `keep_best`, or give a number of updates as `step`."
             )
         try:
-            step, arrays, _ = load_checkpoint(path)
+            step, stacked, _ = load_checkpoint(path)
+            arrays = row_of(stacked, 0)
             wanted = jax.eval_shape(lambda: algorithm.policy(algorithm.init(config, _shapes(run), jax.random.key(0))))
             return KeptPolicy(step, from_arrays(prefixed(arrays, "policy."), wanted), _treatment(arrays, run))
         except DamagedError as error:
