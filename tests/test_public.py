@@ -24,7 +24,10 @@ def public() -> Iterator[tuple[str, Any]]:
                 yield f"{kind.__name__}.{name}", member.fget if isinstance(member, property) else member
 
 
-@pytest.mark.parametrize(("name", "what"), [pair for pair in public() if callable(pair[1])], ids=lambda v: str(v)[:40])
+CALLABLE = {name: what for name, what in public() if callable(what)}
+
+
+@pytest.mark.parametrize(("name", "what"), CALLABLE.items(), ids=CALLABLE)
 def test_every_parameter_is_explained(name: str, what: Callable[..., Any]) -> None:
     text = inspect.getdoc(what) or ""
     assert text, f"{name} says nothing"
