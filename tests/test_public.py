@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -16,6 +17,8 @@ INHERITED = ("count", "index")  # of Sequence, as everywhere in Python
 def public() -> Iterator[tuple[str, Any]]:
     for name in score_rl.__all__:
         thing = getattr(score_rl, name)
+        if inspect.ismodule(thing):  # `judge`, whose package acts as the function of its name
+            thing = import_module(f"{thing.__name__}.judging").judge
         if not inspect.isclass(thing):
             yield name, thing
     for kind in (score_rl.Dataset, score_rl.Experiment, TrainedRun, MetricsTable):

@@ -17,7 +17,6 @@ from score_rl.errors import InputError
         ("replica:hoper-medium", "replica:hopper-medium"),
         ("replica:hopper-full-replay", "replica:hopper-medium-replay"),
         ("d4rl:hopper-medium-v0", "d4rl:hopper-medium-v2"),
-        ("minari:hopper-medium", "replica:hopper-medium"),
     ],
 )
 def test_unknown_names_get_the_nearest_ones(name: str, near: str) -> None:

@@ -64,7 +64,15 @@ need it.
 def main(arguments: Sequence[str] | None = None) -> None:
     """Exit code 0 when all went well, 2 for what the user can mend, 130 after Ctrl-C."""
     with in_command_line():
-        _run(arguments)
+        try:
+            try:
+                _run(arguments)
+            finally:
+                sys.stdout.flush()  # else a pipe that nobody reads is noticed only when Python ends
+        except BrokenPipeError:
+            if not _reader_has_left():
+                raise
+            raise SystemExit(NOBODY_READS) from None
 
 
 def _run(arguments: Sequence[str] | None) -> None:
@@ -93,10 +101,6 @@ def _run(arguments: Sequence[str] | None) -> None:
     except KeyboardInterrupt:
         print("score: stopped.", file=sys.stderr)
         raise SystemExit(TRAINED_STOPPED) from None
-    except BrokenPipeError:
-        if not _reader_has_left():
-            raise
-        raise SystemExit(NOBODY_READS) from None
 
 
 def without_imports(arguments: Sequence[str]) -> list[str]:

@@ -97,7 +97,11 @@ def test_the_environment_is_named_where_gymnasium_knows_it(home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("minari:no/such-v0", "cannot be had"), ("minari:plant/pixels-v0", "has the action space Discrete")],
+    [
+        ("minari:no/such-v0", "cannot be had"),
+        ("minari:hopper-medium", "they end with a version, such as minari:mujoco/hopper/medium-v0"),
+        ("minari:plant/pixels-v0", "has the action space Discrete"),
+    ],
 )
 def test_what_cannot_be_used(home: Path, name: str, words: str) -> None:
     buffers = [

@@ -112,8 +112,8 @@ def test_fewer_transitions_are_recorded_when_asked_for(
 ) -> None:
     asked = []
 
-    def record(path: Path, task: OracleTask, episodes: int, seed: int, **about: object) -> None:
-        asked.append((path.name, task.kind, task.random_actions, episodes, seed))
+    def record(path: Path, task: OracleTask, episodes: int, seed: int, parts: Path, **about: object) -> None:
+        asked.append((parts.name, task.kind, task.random_actions, episodes, seed))
         path.parent.mkdir(exist_ok=True)
         shutil.copy(recording, path)
 
@@ -121,7 +121,7 @@ def test_fewer_transitions_are_recorded_when_asked_for(
     data = load_dataset(
         "ogbench:cube-single-noisy-singletask-task1", transitions=50, seed=3, cache=tmp_path, progress=False
     )
-    assert asked == [("cube-single-noisy-recorded-1-seed3.npz", "noisy", 0.1, 1, 3)]
+    assert asked == [("cube-single-noisy-recorded-1-seed3.npz.parts", "noisy", 0.1, 1, 3)]
     assert len(data) == 50
     assert data.trajectories.tolist() == [[0, 20], [20, 40], [40, 50]]
     assert data.source["recorded"] == "here"

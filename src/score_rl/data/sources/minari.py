@@ -5,6 +5,7 @@ are trajectories. A terminated step is a terminal, a truncated one a timeout. Sp
 tuples of vectors, whose parts stand side by side.
 """
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Reques
 from score_rl.errors import InputError, not_installed, printable
 
 SPACES = gymnasium.spaces
+VERSIONED = re.compile(r"-v\d+$")
+EXAMPLE = "minari:mujoco/hopper/medium-v0"
 
 
 def _read(name: str, request: Request) -> Recording:
@@ -79,6 +82,11 @@ def _minari() -> Any:
 
 
 def _opened(name: str) -> Any:
+    if not VERSIONED.search(name):
+        raise InputError(
+            f"minari:{printable(name)} is no name of Minari's: they end with a version, such as {EXAMPLE}. "
+            "`minari list remote` shows them."
+        )
     minari = _minari()
     try:
         with warnings.catch_warnings():
