@@ -1,6 +1,7 @@
 """The same training by tasks, with submitit's debug executor: jobs run in this process, one after the other."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -123,13 +124,48 @@ def test_a_stop_leaves_one_folder_as_on_one_machine(
     assert_same_result(tmp_path / "out", alone)
 
 
-def test_nothing_is_imported_without_on() -> None:
+def test_a_machine_whose_attempt_is_gone_leaves_nothing_behind(
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else finished its fleet meanwhile. What it still writes would look like an attempt."""
+    gone: list[Path] = []
+
+    class Late(work.FleetTrainer):
+        def train(self) -> None:
+            attempt = self.context.folder.path
+            if not gone:
+                gone.append(attempt)
+                assert not work.is_over(attempt)
+                shutil.rmtree(attempt.parent)
+                assert work.is_over(attempt)
+                super().train()
+                assert attempt.exists()
+                return
+            assert not gone[0].exists() or gone[0] == attempt
+            super().train()
+
+    monkeypatch.setattr(work, "FleetTrainer", Late)
+    train(tmp_path / "out", on=debug(tmp_path, "at-once=1"))
+    assert_same_result(tmp_path / "out", alone)
+
+
+def test_nothing_is_imported_without_on(tmp_path: Path) -> None:
+    """By a real training, which is judged."""
     code = (
-        "import sys, score_rl.cli.train, score_rl.run.launch, score_rl.cluster, score_rl.cluster.machines;"
+        "import sys, pytest; from score_rl.cli import main\n"
+        "def score(*arguments):\n"
+        "    with pytest.raises(SystemExit) as end: main(list(arguments))\n"
+        "    assert end.value.code == 0, arguments\n"
+        "score('train', '--dataset', 'replica:hopper-medium', '--transitions', '3000', '--algorithm', 'bc',\n"
+        "      '--steps', '10', '--environment', 'none', '--config.hidden', '8,8', '--out', 'out', '--quiet')\n"
+        "score('status', 'out')\n"
+        "score('experiment', 'run', 'sweep-beta', '--plan')\n"
+        "import score_rl.judge.selection.selecting, score_rl.judge.judging, score_rl.cluster.machines\n"
         "print([name for name in ('ray', 'submitit') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().splitlines()[-1] == "[]"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Fleets that train apart: attempts, and how each is taken into the experiment once."""
 
+import errno
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from score_rl.errors import InputError
 from score_rl.store import parts
 from score_rl.store.checkpoints import checkpoints, load_checkpoint, save_checkpoint
 from score_rl.store.folder import Folder
@@ -137,3 +139,38 @@ def test_a_torn_attempt_is_no_attempt(experiment: Folder, monkeypatch: pytest.Mo
             part.begin()
     assert len(part.attempts()) == 1
     assert value_in(part.begin() / "fleet-0") == 1.0
+
+
+def test_a_machine_that_wakes_up_after_its_fleet_was_gathered_takes_nothing_back(experiment: Folder) -> None:
+    """It was taken for lost. What it writes then makes its folder anew, and the next driver finds that."""
+    part = Part(experiment, 0, RUNS[0])
+    train_in(part.begin(), 0, 10, 1.0)
+    train_in(part.begin(), 0, 20, 2.0, "finished")
+    gather(part)
+    train_in(part.path / "attempt-1", 0, 10, 666.0)
+    assert part.newest is None
+    gather(part)
+    assert value_in(experiment.fleet(0)) == 2.0
+    assert experiment.status().of("a") == RunStatus("finished", 20)
+    assert {row.value for row in read_metrics(experiment.path)} == {1.0, 2.0}
+    assert not part.path.exists()
+
+
+def test_a_full_disk_while_a_fleet_is_gathered_is_said_and_loses_nothing(
+    experiment: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_in(experiment.path, 1, 10, 5.0, "finished")
+    part = Part(experiment, 0, RUNS[0])
+    train_in(part.begin(), 0, 10, 1.0, "finished")
+
+    def half(attempt: Path, table: Path) -> None:
+        with table.open("ab") as file:
+            file.write(b"a,10,tra")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parts, "_append_measurements", half)
+        with pytest.raises(InputError, match=r"no space was left on the disk while writing .*out"):
+            gather(part)
+    gather(part)
+    assert sorted((row.run, row.step) for row in read_metrics(experiment.path)) == [("a", 10), ("b", 10), ("c", 10)]

@@ -82,7 +82,7 @@ class Driver:
 
     def _is_done(self, part: Part) -> bool:
         """Whether the experiment's folder has all of a fleet, and nothing of it is apart."""
-        if part.path.is_dir():
+        if part.newest is not None:
             return False
         states = [self.status.record.of(run).state for run in part.runs]
         if "finished" in states:

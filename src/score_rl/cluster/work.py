@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import platform
+import shutil
 import sys
 import threading
 import time
@@ -33,7 +34,7 @@ from score_rl.run.training import FleetTrainer
 from score_rl.store.folder import Folder
 from score_rl.store.lock import held
 from score_rl.store.metrics import MetricsWriter
-from score_rl.store.parts import LOG, ORDER, OUTCOME, PROGRESS, read_json
+from score_rl.store.parts import LOG, ORDER, OUTCOME, PROGRESS, read_json, was_begun
 
 BEAT = 2.0  # seconds between two looks at how far training is
 STOP = "stop"  # a file among the parts: all machines end with a checkpoint
@@ -57,8 +58,19 @@ def perform(order: Order, folder: Path, stop: StopRequest, fetch: Fetch = copy_s
             state, error = BROKEN, f"{type(broken).__name__}: {broken}"
             traceback.print_exc(file=log)
     outcome = Outcome(state, error, machine_name(), device, time.monotonic() - began)
-    write_file(folder / OUTCOME, outcome.to_json())
+    if order.shared and not was_begun(order.path):
+        _clear_away(order.path)
+    else:
+        write_file(folder / OUTCOME, outcome.to_json())
     return outcome
+
+
+def _clear_away(attempt: Path) -> None:
+    """What was written after somebody else had finished the fleet and gathered it."""
+    shutil.rmtree(attempt, ignore_errors=True)
+    with contextlib.suppress(OSError):  # another fleet trains beside it
+        attempt.parent.rmdir()
+        attempt.parent.parent.rmdir()
 
 
 def runs_of(order: Order, fetch: Fetch) -> list[Run]:
@@ -115,9 +127,9 @@ class Heart:
 
     def _beat(self) -> None:
         while not self._end.wait(BEAT):
-            self._tell()
             if self._order.shared and is_over(self._order.path):
                 self._stop.asked = True
+            self._tell()
 
     def _tell(self) -> None:
         now = time.monotonic()
@@ -143,10 +155,11 @@ class Heart:
 
 
 def is_over(attempt: Path) -> bool:
-    """Whether all machines should stop, or this attempt has a successor: somebody took its machine for lost."""
+    """Whether all machines should stop, or somebody took this one for lost: the attempt has a successor or is gone."""
     parts = attempt.parent.parent
     mine = int(attempt.name.removeprefix("attempt-"))
-    return (parts / STOP).exists() or (attempt.parent / f"attempt-{mine + 1}").exists()
+    successor = attempt.with_name(f"attempt-{mine + 1}")
+    return (parts / STOP).exists() or successor.exists() or not was_begun(attempt)
 
 
 def sees(order: Order) -> bool:

@@ -2,6 +2,7 @@
 
 parts/fleet-N/attempt-K/    a folder like that of an experiment, with one fleet in it
     fleet-N/, metrics.csv, status.json, tensorboard/, training.lock    as in an experiment
+    begun.json              how the driver began it; a folder without it is no attempt
     order.json              what the machine was asked to do
     progress.json           how far it is, written every few seconds
     outcome.json            how it ended
@@ -10,7 +11,8 @@ parts/gathering.json        while a fleet is taken into the experiment
 
 Every try of a fleet has an attempt of its own, which begins as a copy of the newest one. A machine that is thought to
 be lost may still write: it writes into its own attempt, which nobody reads any more. So no run is trained twice into
-one folder, and `gather` takes each fleet once.
+one folder, and `gather` takes each fleet once. A machine that wakes up after that makes its folder anew when it writes.
+Nobody began that folder, so it is no attempt.
 """
 
 import contextlib
@@ -23,7 +25,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from score_rl.disk import write_file
+from score_rl.disk import disk_errors, write_file
 from score_rl.errors import InputError
 from score_rl.store import metrics
 from score_rl.store.checkpoints import FREE_AND_RESUME, KEEP, checkpoints
@@ -34,7 +36,7 @@ from score_rl.store.records import StatusRecord, as_json
 PARTS = "parts"
 ORDER, PROGRESS, OUTCOME, LOG = "order.json", "progress.json", "outcome.json", "log.txt"
 JOURNAL = "gathering.json"
-FROM_EXPERIMENT = "begun-in-the-experiment"  # an empty file: the experiment's table has measurements of these runs
+BEGUN = "begun.json"  # {"in_experiment": whether the experiment's table has measurements of these runs}
 TRIES = 5  # to copy files that another machine may be replacing
 
 
@@ -47,7 +49,7 @@ class Part:
 
     def attempts(self) -> list[Path]:
         """The oldest first."""
-        return sorted(self.path.glob("attempt-*"), key=_number_of)
+        return sorted(filter(was_begun, self.path.glob("attempt-*")), key=_number_of)
 
     @property
     def newest(self) -> Path | None:
@@ -61,14 +63,16 @@ class Part:
         try:
             temporary.mkdir(parents=True)
             if before is None:
-                self._copy_from_experiment(temporary)
+                in_experiment = self._copy_from_experiment(temporary)
             else:
-                for name in (metrics.FILE, STATUS):
+                in_experiment = _began_in_experiment(before)
+                _copy_fleet(before / fleet, temporary / fleet)
+                for name in (metrics.FILE, STATUS):  # after the checkpoints, whose measurements they then have
                     with contextlib.suppress(FileNotFoundError):
                         shutil.copyfile(before / name, temporary / name)
-                _copy_fleet(before / fleet, temporary / fleet)
             if not (temporary / STATUS).exists():
                 write_file(temporary / STATUS, as_json(StatusRecord()))
+            write_file(temporary / BEGUN, json.dumps({"in_experiment": in_experiment}))
             return self._claimed(temporary)
         except OSError as error:
             raise InputError(f"cannot write into {self.path} ({error.strerror}); {FREE_AND_RESUME}.") from error
@@ -88,17 +92,17 @@ class Part:
                     raise
                 number += 1
 
-    def _copy_from_experiment(self, into: Path) -> None:
-        """What the experiment's own folder holds of this fleet: it began on one machine."""
+    def _copy_from_experiment(self, into: Path) -> bool:
+        """What the experiment's own folder holds of this fleet, and whether that has measurements."""
         mine = set(self.runs)
         rows = [row for row in read_metrics(self.experiment.path) if row.run in mine]
         if rows:
             write_rows(into, rows)
-            (into / FROM_EXPERIMENT).touch()
         record = self.experiment.status()
         own = StatusRecord(runs={name: record.runs[name] for name in self.runs if name in record.runs})
         write_file(into / STATUS, as_json(own))
         _copy_fleet(self.experiment.fleet(self.number), into / f"fleet-{self.number}")
+        return bool(rows)
 
 
 def parts_of(experiment: Folder) -> list[Part]:
@@ -109,8 +113,8 @@ def parts_of(experiment: Folder) -> list[Part]:
     runs: dict[int, list[tuple[int, str]]] = {}
     for run in experiment.experiment().runs:
         runs.setdefault(run.fleet, []).append((run.position, run.id))
-    found = [number for number in runs if (folder / f"fleet-{number}").is_dir()]
-    return [Part(experiment, number, [run for _, run in sorted(runs[number])]) for number in sorted(found)]
+    parts = [Part(experiment, number, [run for _, run in sorted(runs[number])]) for number in sorted(runs)]
+    return [part for part in parts if part.attempts()]
 
 
 def gather(part: Part, status: StatusRecord | None = None) -> None:
@@ -118,15 +122,21 @@ def gather(part: Part, status: StatusRecord | None = None) -> None:
 
     `status` is that of the experiment, where the caller has it; it is changed and written.
 
-    A kill in the middle leaves a journal, by which the next call begins this again.
+    A kill in the middle leaves a journal, by which the next call begins this again. So does a full disk.
     """
     settle(part.experiment)
-    newest, experiment = part.newest, part.experiment
+    newest = part.newest
     if newest is None:
         shutil.rmtree(part.path, ignore_errors=True)
         return
+    with disk_errors(part.experiment.path, if_full=FREE_AND_RESUME):
+        _take(part, newest, status)
+
+
+def _take(part: Part, newest: Path, status: StatusRecord | None) -> None:
+    experiment = part.experiment
     journal = experiment.path / PARTS / JOURNAL
-    if (part.attempts()[0] / FROM_EXPERIMENT).exists():
+    if _began_in_experiment(newest):
         _forget_measurements(experiment, part.runs)
     table = experiment.metrics_path
     write_file(journal, json.dumps({"fleet": part.number, "metrics": table.stat().st_size if table.exists() else 0}))
@@ -156,7 +166,8 @@ def settle(experiment: Folder) -> None:
         return
     said = read_json(journal)
     fleet, size = said.get("fleet"), said.get("metrics")
-    if isinstance(size, int) and (experiment.path / PARTS / f"fleet-{fleet}").is_dir():
+    apart = (experiment.path / PARTS / f"fleet-{fleet}").glob("attempt-*")
+    if isinstance(size, int) and any(map(was_begun, apart)):
         if size:
             os.truncate(experiment.metrics_path, size)
         else:
@@ -175,6 +186,15 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_status(attempt: Path) -> StatusRecord:
     return Folder(attempt).status()
+
+
+def was_begun(attempt: Path) -> bool:
+    """Whether the driver made this folder, and nobody has gathered or removed it."""
+    return (attempt / BEGUN).exists()
+
+
+def _began_in_experiment(attempt: Path) -> bool:
+    return read_json(attempt / BEGUN).get("in_experiment") is True
 
 
 def _number_of(attempt: Path) -> int:
