@@ -85,6 +85,9 @@ class FakeCluster:
     def adopt(self, order: Order) -> bool:
         return False
 
+    def avoid(self, place: str) -> bool:
+        return False
+
     def stop(self) -> None: ...
 
     def close(self) -> None: ...

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from score_rl.errors import InputError
+from score_rl.errors import InputError, MachineError
 
 ANOTHER_CACHE = "free some space or set SCORE_RL_CACHE to a folder on another disk"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -41,11 +41,11 @@ def private_folder(folder: Path) -> Path:
                 place.mkdir(mode=PRIVATE)
         status = folder.stat()
         if not stat.S_ISDIR(status.st_mode):
-            raise InputError(f"{folder} is no folder: remove it, or set SCORE_RL_CACHE to another place.")
+            raise MachineError(f"{folder} is no folder: remove it, or set SCORE_RL_CACHE to another place.")
         if not hasattr(os, "geteuid"):  # Windows: folders of a user are closed to others
             return folder
         if status.st_uid != os.geteuid():
-            raise InputError(
+            raise MachineError(
                 f"{folder} belongs to {_user(status.st_uid)}, and nothing of another user's cache is trusted: set "
                 "SCORE_RL_CACHE to a folder of your own."
             )
@@ -106,7 +106,7 @@ def make_room(path: Path, size: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(path.parent).free
     if free < size:
-        raise InputError(
+        raise MachineError(
             f"{path} needs {size / 1e6:.0f} MB and the disk has {free / 1e6:.0f} MB left: {ANOTHER_CACHE}."
         )
 
@@ -118,11 +118,11 @@ def disk_errors(path: Path, *, if_full: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in FULL or "No space left" in str(error):  # HDF5's errors have no number
-            raise InputError(f"no space was left on the disk while writing {path}: {if_full}.") from error
+            raise MachineError(f"no space was left on the disk while writing {path}: {if_full}.") from error
         if error.errno in TOO_MANY_OPEN:
-            raise InputError(too_many_open(path)) from error
+            raise MachineError(too_many_open(path)) from error
         if error.errno in FORBIDDEN:
-            raise InputError(
+            raise MachineError(
                 f"{path} cannot be written ({error.strerror}): "
                 "choose another place, for cached files with SCORE_RL_CACHE."
             ) from error

@@ -33,6 +33,10 @@ class InputError(ValueError):
     """What was found, what was expected and what to do, in one sentence; arguments stand in backticks."""
 
 
+class MachineError(InputError):
+    """What is wrong with this machine, such as a full disk: on another one the same may go well."""
+
+
 class Stopped(Exception):  # noqa: N818 - not an error: somebody asked for it
     """Training ended early on request, with a checkpoint; says how to go on."""
 

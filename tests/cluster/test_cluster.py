@@ -1,6 +1,7 @@
 """The same training by tasks, with submitit's debug executor: jobs run in this process, one after the other."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,10 @@ import pytest
 import score_rl
 from score_rl.cli import main
 from score_rl.cluster import cluster, work
+from score_rl.cluster.engines import Task
 from score_rl.cluster.mirror import apply
-from score_rl.cluster.orders import Order
+from score_rl.cluster.orders import BROKEN, Order, own_versions
+from score_rl.cluster.process_engine import ProcessEngine
 from score_rl.errors import InputError, Stopped
 from score_rl.run.experiment import Experiment
 from score_rl.store.parts import PARTS
@@ -106,6 +109,15 @@ def test_a_task_that_dies_is_tried_again_and_one_that_always_dies_is_told(
     assert [run.status.state for run in score_rl.load(tmp_path / "dead")][2:] == ["finished"] * 2
 
 
+def test_a_machine_with_other_versions_is_refused_though_it_came_late(tmp_path: Path, alone: Path) -> None:
+    """The driver asks machines once. A node that is added later is not among them."""
+    record, versions = score_rl.load(alone).record, own_versions() | {"jax": "0.1"}
+    order = Order(0, str(tmp_path), "token", record.request, record.runs, (), versions, shared=False)
+    outcome = work.perform(order, tmp_path, work.StopRequest())
+    assert outcome.state == BROKEN, "another machine may do better"
+    assert re.search(r"has jax [\d.]+ and the driver 0\.1.*; install the same version", str(outcome.error))
+
+
 def test_a_stop_leaves_one_folder_as_on_one_machine(
     tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,27 +190,58 @@ def test_nothing_is_imported_without_on(tmp_path: Path) -> None:
         ("ray", ("gpu=1",), "holds gpu, which --on ray does not know; it knows gpus, cpus"),
         ("ray", ("gpus=many",), "must be a number"),
         ("ray", ("storage=moon",), "must be auto, shared or driver"),
+        ("ray:10.0.0.1", (), "--on is ray:10.0.0.1; it must be ray:HOST:PORT, such as ray:10.0.0.1:6379"),
+        ("ray:127.0.0.1:1", (), "no Ray cluster answers at 127.0.0.1:1 ("),
+        ("ray:ray://10.0.0.1:10001", (), "is an address of Ray Client, and training is led from a machine"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_sentence(
     on: str, task: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     if task == ("gpus=many",):
-        from score_rl.cluster.engines import Task
-
         with pytest.raises(InputError, match=says):
             Task.parse(task).number("gpus")
         return
     with pytest.raises(SystemExit) as end:
         main(["train", "--out", str(tmp_path / "out"), "--on", on, *(["--task", *task] if task else [])])
     assert end.value.code == 2
-    assert says in capsys.readouterr().err
+    assert says in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("on", "library"), [("ray", "ray"), ("slurm", "submitit")])
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    on: str, library: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(SystemExit) as end:
+        main(["train", "--out", str(tmp_path / "out"), "--on", on])
+    assert end.value.code == 2
+    assert f"which is not installed: pip install 'score-rl[{on}]'." in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("visible", "gpus", "processes", "shares"),
+    [(None, 4, 2, ["0,2", "1,3"]), ("2,5", 2, 2, ["2", "5"]), (None, 1, 1, [None]), (None, 3, 2, ["0,2", "1"])],
+)
+def test_processes_share_the_gpus_of_a_machine(
+    monkeypatch: pytest.MonkeyPatch, visible: str | None, gpus: int, processes: int, shares: list[str | None]
+) -> None:
+    """No GPU is here: the answer of the process that looks for them is given."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr(ProcessEngine, "ask", lambda *_: {"platform": "gpu", "devices": gpus})
+    engine = ProcessEngine(processes, Task({}))
+    engine.survey({"kind": "survey"})
+    assert [engine._environment(place).get("CUDA_VISIBLE_DEVICES") for place in range(processes)] == shares
+    with pytest.raises(InputError, match=rf"`on` is processes:9 and there are {gpus} GPUs"):
+        ProcessEngine(9, Task({})).survey({"kind": "survey"})
 
 
 def test_an_order_survives_its_way_and_a_machine_writes_below_its_attempt_alone(tmp_path: Path, alone: Path) -> None:
     record = score_rl.load(alone).record
-    order = Order(0, str(tmp_path), "token", record.request, record.runs, (), shared=True)
+    order = Order(0, str(tmp_path), "token", record.request, record.runs, (), {"jax": "1"}, shared=True)
     assert Order.from_json(json.dumps(json.loads(order.to_json()))) == order
     for path in ("../outside", "/etc/outside", "a/../../outside"):
         with pytest.raises(InputError, match="nothing is written outside"):

@@ -1,6 +1,7 @@
 """A real Ray cluster of four nodes on this machine, whose nodes and driver are killed at random moments."""
 
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -115,3 +116,21 @@ def test_ctrl_c_stops_all_nodes_with_a_checkpoint(nodes: Nodes, tmp_path: Path) 
     assert not (out / "parts").exists()
     assert score_rl.load(out).folder.status().state == "interrupted"
     assert any(run.status.step > 0 for run in score_rl.load(out))
+
+
+@pytest.mark.timeout(900)
+def test_a_node_that_breaks_every_task_gets_no_more_of_them(nodes: Nodes, tmp_path: Path) -> None:
+    """Its cache cannot be written, as on a full disk. It is free again at once, and would take every fleet."""
+    shutil.rmtree(tmp_path / "node-3", ignore_errors=True)
+    (tmp_path / "node-3").write_text("no folder")
+    out = tmp_path / "out"
+    sizes = [f"{width},{width}" for width in range(8, 17)]
+    process = start_process(
+        "train", "--dataset", "replica:hopper-medium", "--transitions", "3000", "--algorithm", "bc", "--environment",
+        "none", "--steps", "20000", "--config.hidden", *sizes, "--config.batch-size", "16", "--out", out,
+        "--no-tensorboard", "--on", f"ray:{nodes.address}",
+    )  # fmt: skip
+    _, err = process.communicate(timeout=800)
+    assert process.returncode == 0, err
+    assert "node-3 gets no more tasks: 2 broke there" in " ".join(err.split())
+    assert [run.status.state for run in score_rl.load(out)] == ["finished"] * len(sizes)

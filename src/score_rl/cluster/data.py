@@ -10,7 +10,7 @@ from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.saving import save_dataset
 from score_rl.disk import cache_folder, private_folder, replacing
-from score_rl.errors import InputError
+from score_rl.errors import InputError, MachineError
 
 try:
     import fcntl
@@ -53,7 +53,7 @@ def obtain(entry: DataEntry, fetch: Fetch) -> Dataset:
                 fetch(entry, temporary)
             found = _load(entry, file)
     if found is None:
-        raise InputError(
+        raise MachineError(
             f"{entry.name} did not arrive whole: {file} is not the data set with checksum {entry.checksum[:12]}; "
             "check the storage of this machine."
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from score_rl.cluster.data import pack
 from score_rl.cluster.engines import Ended, Engine
-from score_rl.cluster.orders import FAILED, FINISHED, STOPPED, DataEntry, Order, Outcome
+from score_rl.cluster.orders import BROKEN, FAILED, FINISHED, STOPPED, DataEntry, Order, Outcome, own_versions
 from score_rl.cluster.view import View
 from score_rl.cluster.work import STOP
 from score_rl.disk import write_file
@@ -28,6 +28,7 @@ from score_rl.store.request import ExperimentSpec
 LOOK = 0.5  # seconds between two looks at the engine
 SAVE = 10.0  # seconds between two writes of status.json
 MOST_DEATHS = 5  # of one fleet's tasks in a row, none of which came further
+MOST_BROKEN = 2  # tasks in a row that break on one machine before they come further; then it gets no more
 GRACE = 120.0  # seconds in which tasks may end with a checkpoint when they are asked to stop
 
 
@@ -53,6 +54,7 @@ class Driver:
         self._queue: deque[Part] = deque()
         self._parts: dict[int, Part] = {}  # that are being trained
         self._deaths: dict[int, int] = {}
+        self._broken: dict[str, int] = {}  # by machine: its newest tasks that broke before they came further
         self._reached: dict[int, int] = {}  # the newest checkpoint when a fleet's task was started last
         self._data: Mapping[str, DataEntry] = {}
         self._failed: dict[int, str] = {}
@@ -129,6 +131,7 @@ class Driver:
             request=self.spec,
             runs=tuple(self.records[run] for run in part.runs),
             data=tuple(self._data[checksum] for checksum in dict.fromkeys(self.records[r].checksum for r in part.runs)),
+            versions=own_versions(),
             shared=self.shared,
             tensorboard=self.tensorboard,
             began_in=str(Path.cwd()),
@@ -140,6 +143,7 @@ class Driver:
         part = self._parts.pop(ended.number)
         outcome = ended.outcome
         if outcome is not None and outcome.state == FINISHED:
+            self._broken.pop(ended.place, None)
             self._gather(part)
             view.finished(part.number)
             return
@@ -150,13 +154,16 @@ class Driver:
             return
         if outcome is not None and outcome.state == STOPPED and self.stop.asked:
             return
-        self._try_again(part, ended.reason if outcome is None else outcome.error or outcome.state, view)
+        self._try_again(part, ended, view)
 
-    def _try_again(self, part: Part, reason: str, view: View) -> None:
+    def _try_again(self, part: Part, ended: Ended, view: View) -> None:
         """Unless one task after the other dies and none comes further."""
-        newest = part.newest
+        newest, outcome = part.newest, ended.outcome
+        reason = ended.reason if outcome is None else outcome.error or outcome.state
         reached = 0 if newest is None else _step_of(newest, part.number)
         further = reached > self._reached.get(part.number, 0)
+        if outcome is not None and outcome.state == BROKEN:
+            self._avoid_what_breaks(ended.place, outcome, further)
         deaths = self._deaths[part.number] = 1 if further else self._deaths.get(part.number, 0) + 1
         if deaths >= MOST_DEATHS:
             log = "" if newest is None else f"; {newest / LOG} has what it said"
@@ -167,6 +174,12 @@ class Driver:
         view.lost(part.number)
         self.announcer.say(f"Fleet {part.number} goes on from update {reached:,} elsewhere: {reason}")
         self._queue.appendleft(part)
+
+    def _avoid_what_breaks(self, place: str, outcome: Outcome, further: bool) -> None:
+        """A machine whose disk is full is free again at once, and would break one fleet after the other."""
+        self._broken[place] = 0 if further or not place else self._broken.get(place, 0) + 1
+        if self._broken[place] == MOST_BROKEN and self.engine.avoid(place):
+            self.announcer.insist(f"{outcome.machine} gets no more tasks: {MOST_BROKEN} broke there ({outcome.error}).")
 
     def _gather(self, part: Part) -> None:
         gather(part, self.status.record)

@@ -14,6 +14,7 @@ class Ended(NamedTuple):
     number: int  # of the fleet
     outcome: Outcome | None
     reason: str = ""  # why there is no outcome
+    place: str = ""  # the machine, as the engine calls it; empty where it cannot be avoided
 
 
 class Engine(Protocol):
@@ -31,6 +32,10 @@ class Engine(Protocol):
 
     def places(self) -> int:
         """How many tasks can run at once now."""
+        ...
+
+    def avoid(self, place: str) -> bool:
+        """Start nothing more on this machine. False if no other one is left."""
         ...
 
     def start(self, order: Order) -> None:

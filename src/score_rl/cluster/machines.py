@@ -12,7 +12,7 @@ from score_rl.algorithms.algorithm import Algorithm
 from score_rl.cluster.data import pack
 from score_rl.cluster.driver import Driver
 from score_rl.cluster.engines import Engine, Task, shared_by_all
-from score_rl.cluster.orders import Order
+from score_rl.cluster.orders import Order, differing, own_versions
 from score_rl.cluster.planning import Group, plan_parts
 from score_rl.cluster.speed import Pace
 from score_rl.engine.runs import Run, group_fleets
@@ -29,7 +29,6 @@ from score_rl.store.provenance import provenance
 from score_rl.store.request import ExperimentSpec
 
 STORAGES = ("auto", "shared", "driver")
-SAME = ("score-rl", "jax", "jaxlib")  # other versions on a machine would give other results
 AT_ONCE = 2  # processes, where nothing says
 
 
@@ -106,10 +105,10 @@ class Cluster:
             found = engine.survey({"kind": "survey"})
             if not found:
                 raise InputError(f"no machine of {engine.title} answered; look whether its nodes are alive.")
-            here = provenance()["versions"]
+            here = own_versions()
             for said in found:
                 there = said["provenance"]["versions"]
-                other = next((name for name in SAME if there.get(name) != here.get(name)), None)
+                other = differing(here, there)
                 if other is not None:
                     raise InputError(
                         f"{said['name']} has {other} {there.get(other)} and this machine {here.get(other)}, which may "
@@ -239,4 +238,4 @@ def _question(spec: ExperimentSpec, runs: Sequence[Run], scratch: Path) -> Order
     """The runs as an order that is not trained."""
     records = tuple(run_record(run, 0, row) for row, run in enumerate(runs))
     data = pack((run.dataset for run in runs), scratch)
-    return Order(0, str(scratch), "", spec, records, data, shared=False)
+    return Order(0, str(scratch), "", spec, records, data, own_versions(), shared=False)

@@ -2,14 +2,27 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from score_rl.store.fields import Fields
 from score_rl.store.records import RunRecord
 from score_rl.store.request import ExperimentSpec
+from score_rl.versions import version_of
 
 FINISHED, STOPPED, FAILED, BROKEN = "finished", "stopped", "failed", "broken"
+SAME = ("score-rl", "jax", "jaxlib")  # other versions on a machine could give other results
+
+
+def own_versions() -> dict[str, str]:
+    """Of this machine."""
+    return {package: version_of(package) for package in SAME}
+
+
+def differing(here: Mapping[str, Any], there: Mapping[str, Any]) -> str | None:
+    """The first package of another version."""
+    return next((package for package in SAME if here.get(package) != there.get(package)), None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +56,7 @@ class Order:
     request: ExperimentSpec
     runs: tuple[RunRecord, ...]
     data: tuple[DataEntry, ...]
+    versions: dict[str, str]  # of the driver's machine
     shared: bool  # whether the machine trains in the attempt's folder itself; else files go to and fro
     tensorboard: bool = False
     began_in: str | None = None  # the folder in which the driver was called
@@ -68,6 +82,7 @@ class Order:
             request=ExperimentSpec.from_json(stored.inner("request")),
             runs=tuple(RunRecord.from_json(each) for each in stored.inner_list("runs")),
             data=tuple(DataEntry.from_json(each) for each in stored.inner_list("data")),
+            versions=stored.get("versions", dict),
             shared=stored.get("shared", bool),
             tensorboard=stored.get("tensorboard", bool),
             began_in=stored.optional("began_in", str),
@@ -81,7 +96,7 @@ class Outcome:
     finished   all updates are done
     stopped    somebody asked for it; a checkpoint is there
     failed     what a user did wrong: another try would end alike
-    broken     anything else, such as a device that failed: another try may do better
+    broken     anything else, such as a device that failed or a full disk: another try may do better
     """
 
     state: str

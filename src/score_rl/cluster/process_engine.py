@@ -1,4 +1,4 @@
-"""Tasks as processes of this machine; with several GPUs, one for each."""
+"""Tasks as processes of this machine, which share its GPUs."""
 
 import json
 import os
@@ -27,10 +27,25 @@ class ProcessEngine:
         task.refuse_others((), "--on processes")
         self._free = list(range(at_once))
         self._at_once = at_once
+        self._gpus: list[str] = []  # that processes share; none where they need not
         self._running: dict[int, tuple[int, Order, subprocess.Popen[bytes]]] = {}
 
     def survey(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return [self.ask(question, (), "")]
+        answer = self.ask(question, (), "")
+        if self._at_once > 1 and answer.get("platform") == "gpu":
+            self._share(answer["devices"])
+            answer["devices"] //= self._at_once
+        return [answer]
+
+    def _share(self, gpus: int) -> None:
+        """Each process gets GPUs that no other has: two could not have the memory of one."""
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        self._gpus = seen.split(",") if seen else list(map(str, range(gpus)))
+        if len(self._gpus) < self._at_once:
+            raise InputError(
+                f"`on` is processes:{self._at_once} and there are {len(self._gpus)} GPUs, of which each process needs "
+                f"one; give processes:{len(self._gpus)}, or set CUDA_VISIBLE_DEVICES to more."
+            )
 
     def ask(self, question: Mapping[str, Any], needs: Sequence[Any], device: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
@@ -45,6 +60,9 @@ class ProcessEngine:
 
     def places(self) -> int:
         return self._at_once
+
+    def avoid(self, place: str) -> bool:
+        return False  # all processes are on this machine
 
     def start(self, order: Order) -> None:
         place = self._free.pop(0)
@@ -90,8 +108,7 @@ class ProcessEngine:
         return Ended(number, outcome, f"its process ended with status {process.returncode}")
 
     def _environment(self, place: int) -> dict[str, str]:
-        """With a GPU of its own, if there are several."""
         own = {"SCORE_RL_NODE": f"{os.uname().nodename}/{place}"} if hasattr(os, "uname") else {}
-        if self._at_once > 1 and "CUDA_VISIBLE_DEVICES" not in os.environ:
-            own["CUDA_VISIBLE_DEVICES"] = str(place)
+        if self._gpus:
+            own["CUDA_VISIBLE_DEVICES"] = ",".join(self._gpus[place :: self._at_once])
         return os.environ | own

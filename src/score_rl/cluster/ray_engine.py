@@ -1,6 +1,7 @@
 """Tasks of Ray Core. Nothing else in this package imports Ray."""
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,10 @@ from score_rl.cluster.orders import DataEntry, Order, Outcome
 from score_rl.errors import InputError, not_installed
 
 KNOWN = ("gpus", "cpus", "memory", "at_once")
+PATIENCE = 10.0  # seconds for the address to answer
+NODE = "ray.io/node-id"  # the label that every node has
 TICK = 1.0  # seconds between two looks of a task at its training
-Item = tuple[str, Any]  # "file" with what changed, or "outcome"
+Item = tuple[str, Any]  # "node" with its id, "file" with what changed, or "outcome"
 
 
 def _ray() -> Any:
@@ -38,14 +41,17 @@ class RayEngine:
         self._task = task
         self._connect(address)
         self._resources = self._wanted()
-        self._bell = self._ray.remote(num_cpus=0)(_Bell).remote()
+        self._bell = self._ray.remote(num_cpus=0, scheduling_strategy=self._here())(_Bell).remote()
         self._data: dict[str, Any] = {}  # in the object store, by checksum
         self._running: dict[int, tuple[Order, Any]] = {}
+        self._node_of: dict[int, str] = {}  # the node of each fleet's newest task
+        self._avoided: set[str] = set()
         self._on_node = self._ray.remote(max_retries=0, max_calls=1, num_returns="streaming", **self._resources)(
             train_on_node
         )
 
     def _connect(self, address: str | None) -> None:
+        _refuse_silence(address or os.environ.get("RAY_ADDRESS") or "auto")
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -58,10 +64,13 @@ class RayEngine:
             except ConnectionError:
                 self._ray.init(include_dashboard=False, **quiet)  # a cluster of this machine alone
         except Exception as error:
-            raise InputError(
-                f"no Ray cluster answers at {address or 'this machine'} ({str(error).splitlines()[0][:200]}); start "
-                "one with `ray start --head`, or give its address as --on ray:HOST:PORT."
-            ) from error
+            raise InputError(_why_not_connected(error, address or "this machine")) from error
+
+    def _here(self) -> Any:
+        """On the driver's own node: it lives as long as the driver."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=True)
 
     # -- machines ------------------------------------------------------------------------------------------------
 
@@ -133,7 +142,14 @@ class RayEngine:
     def places(self) -> int:
         """Of the nodes that are there. More may be asked for: what waits makes Ray's autoscaler add nodes."""
         asked = self._task.number("at_once")
-        return sum(map(self._fits, self._nodes())) if asked is None else int(asked)
+        used = [node for node in self._nodes() if node["NodeID"] not in self._avoided]
+        return sum(map(self._fits, used)) if asked is None else int(asked)
+
+    def avoid(self, place: str) -> bool:
+        left = [node for node in self._nodes() if node["NodeID"] not in {*self._avoided, place} and self._fits(node)]
+        if left:
+            self._avoided.add(place)
+        return bool(left)
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 
@@ -146,8 +162,11 @@ class RayEngine:
 
     def start(self, order: Order) -> None:
         files = None if order.shared else self._ray.put(files_of(order.path))
-        tasks = self._on_node.remote(order.to_json(), self._put(order.data), {"files": files}, self._bell)
+        others = {"label_selector": {NODE: f"!in({','.join(sorted(self._avoided))})"}} if self._avoided else {}
+        starting = self._on_node.options(**others)
+        tasks = starting.remote(order.to_json(), self._put(order.data), {"files": files}, self._bell)
         self._running[order.number] = order, tasks
+        self._node_of.pop(order.number, None)
 
     def adopt(self, order: Order) -> bool:
         return False  # Ray ends a driver's tasks with the driver
@@ -179,6 +198,9 @@ class RayEngine:
             return self._over(number, None, "it ended without a word")
         except Exception as error:  # of Ray: there are a dozen kinds of loss
             return self._over(number, None, str(error).splitlines()[0][:200] or type(error).__name__)
+        if kind == "node":
+            self._node_of[number] = content
+            return None
         if kind == "file":
             apply(content, order.path)
             return None
@@ -186,7 +208,7 @@ class RayEngine:
 
     def _over(self, number: int, outcome: Outcome | None, reason: str = "") -> Ended:
         del self._running[number]
-        return Ended(number, outcome, reason)
+        return Ended(number, outcome, reason, self._node_of.pop(number, ""))
 
     def stop(self) -> None:
         self._bell.ring.remote()
@@ -196,6 +218,34 @@ class RayEngine:
             self._ray.cancel(tasks, force=True)
         self._running = {}
         self._ray.shutdown()
+
+
+def _refuse_silence(address: str) -> None:
+    """Ray itself would try for minutes."""
+    if "://" in address:
+        raise InputError(
+            f"{address} is an address of Ray Client, and training is led from a machine of the cluster: call this "
+            "there, with --on ray."
+        )
+    if address in ("auto", "local"):
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise InputError(f"`on` is ray:{address}; it must be ray:HOST:PORT, such as ray:10.0.0.1:6379.")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+    except OSError as error:
+        raise InputError(_why_not_connected(error, address)) from error
+
+
+def _why_not_connected(error: Exception, where: str) -> str:
+    said = " ".join(str(error).split())
+    if "ersion mismatch" in said:
+        return f"Ray differs between {where} and this machine ({said[:400]}); install the same Ray and Python on both."
+    return (
+        f"no Ray cluster answers at {where} ({said[:200]}); start one with `ray start --head`, or give its address as "
+        "--on ray:HOST:PORT."
+    )
 
 
 class _Bell:
@@ -241,6 +291,7 @@ def train_on_node(order_text: str, references: Mapping[str, Any], held: Mapping[
     from score_rl.cluster.work import machine_name, perform, sees
     from score_rl.run.signals import StopRequest
 
+    yield "node", ray.get_runtime_context().get_node_id()
     order, stop = Order.from_json(order_text), StopRequest()
     _keep_to_own_cores()
     if order.shared and not sees(order):
@@ -249,7 +300,12 @@ def train_on_node(order_text: str, references: Mapping[str, Any], held: Mapping[
         )
         yield "outcome", vars(Outcome("failed", blind))
         return
-    with Mirror(order, None if order.shared else ray.get(held["files"])) as mirror:
+    try:
+        mirror = Mirror(order, None if order.shared else ray.get(held["files"]))
+    except InputError as error:
+        yield "outcome", vars(Outcome("broken", str(error), machine_name()))
+        return
+    with mirror:
         outcome: list[Outcome] = []
         training = threading.Thread(
             target=lambda: outcome.append(perform(order, mirror.folder, stop, _fetching(references))), name="training"

@@ -115,6 +115,9 @@ class SlurmEngine:
 
     # -- tasks ---------------------------------------------------------------------------------------------------
 
+    def avoid(self, place: str) -> bool:
+        return False  # SLURM takes bad nodes out itself
+
     def start(self, order: Order) -> None:
         job = self._submitted("work", order.path / ORDER)
         write_file(order.path / JOB, json.dumps({"job": str(job.job_id), "kind": self._kind, "logs": str(self._logs)}))

@@ -21,10 +21,10 @@ from rich.console import Console
 from score_rl.algorithms.registry import import_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.cluster.data import Fetch, copy_shared, obtain
-from score_rl.cluster.orders import BROKEN, FAILED, FINISHED, STOPPED, Order, Outcome
+from score_rl.cluster.orders import BROKEN, FAILED, FINISHED, STOPPED, Order, Outcome, differing, own_versions
 from score_rl.disk import write_file
 from score_rl.engine.runs import Run
-from score_rl.errors import InputError, Stopped
+from score_rl.errors import InputError, MachineError, Stopped
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.context import TrainingContext
 from score_rl.run.messages import Announcer
@@ -52,6 +52,8 @@ def perform(order: Order, folder: Path, stop: StopRequest, fetch: Fetch = copy_s
             _train(order, folder, stop, fetch, announcer, device)
         except Stopped as stopped:
             state, error = STOPPED, str(stopped)
+        except MachineError as wrong:
+            state, error = BROKEN, str(wrong)
         except InputError as wrong:
             state, error = FAILED, str(wrong)
         except Exception as broken:
@@ -61,7 +63,8 @@ def perform(order: Order, folder: Path, stop: StopRequest, fetch: Fetch = copy_s
     if order.shared and not was_begun(order.path):
         _clear_away(order.path)
     else:
-        write_file(folder / OUTCOME, outcome.to_json())
+        with contextlib.suppress(InputError):  # a full disk: some engines hear of the outcome without the file
+            write_file(folder / OUTCOME, outcome.to_json())
     return outcome
 
 
@@ -90,6 +93,7 @@ def runs_of(order: Order, fetch: Fetch) -> list[Run]:
 
 
 def _train(order: Order, path: Path, stop: StopRequest, fetch: Fetch, announcer: Announcer, device: str) -> None:
+    _refuse_other_versions(order)
     keep_compiled_programs()
     runs = runs_of(order, fetch)
     folder = Folder(path)
@@ -103,6 +107,17 @@ def _train(order: Order, path: Path, stop: StopRequest, fetch: Fetch, announcer:
         ):
             context = TrainingContext(order.request, folder, metrics, status, announcer, stop)
             FleetTrainer(order.number, runs, context).train()
+
+
+def _refuse_other_versions(order: Order) -> None:
+    """Of a machine that came later than the driver's survey."""
+    here = own_versions()
+    other = differing(here, order.versions)
+    if other is not None:
+        raise MachineError(
+            f"{machine_name()} has {other} {here[other]} and the driver {order.versions.get(other)}, which may give "
+            "other results; install the same version on all machines."
+        )
 
 
 class Heart:

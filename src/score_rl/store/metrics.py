@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from score_rl.disk import TOO_MANY_OPEN, read_own, too_many_open, write_file
-from score_rl.errors import InputError, not_installed, printable, unknown_name
+from score_rl.errors import InputError, MachineError, not_installed, printable, unknown_name
 from score_rl.notebook import html_table
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import MOST
@@ -231,8 +231,8 @@ class MetricsWriter:
                 self._presence.write(lambda: self._write_boards(rows))
         except OSError as error:
             if error.errno in TOO_MANY_OPEN:
-                raise InputError(too_many_open(self._folder)) from error
-            raise InputError(
+                raise MachineError(too_many_open(self._folder)) from error
+            raise MachineError(
                 f"cannot write measurements to {self._folder} ({error.strerror}); free some space, then go on "
                 "with `resume`."
             ) from error
