@@ -8,6 +8,9 @@ import argparse
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+from benchmarks.cluster.storing import store
 
 RUNS, WINDOW = 16, 100
 MEASURING = """
@@ -39,11 +42,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--gpus", action="store_true", help="devices are GPUs of this machine")
+    parser.add_argument("--out", type=Path, help="JSON file for the numbers, added to what is in it")
     asked = parser.parse_args()
     print(f"{RUNS} runs of SCORE, networks 64x64, batch 64; load average {os.getloadavg()[0]:.1f}")
+    rates = {}
     for count in asked.counts:
         devices, rate = measured(count, asked.gpus)
+        rates[str(devices)] = rate
         print(f"{devices} devices: {rate:,.1f} updates/s of each run")
+    about = {"runs": RUNS, "updates per second of each run": rates, "load average": os.getloadavg()[0]}
+    store(asked.out, "GPUs" if asked.gpus else "forced host devices", about)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ import jax
 import numpy as np
 from rich.console import Console
 
+from benchmarks.cluster.storing import store
 from score_rl.algorithms.algorithm import Shapes
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.cluster import driver, view
@@ -238,14 +239,17 @@ def main() -> None:
     parser.add_argument("--per-run", type=float, default=0.00001, help="seconds more for each run in it")
     parser.add_argument("--lifetime", type=float, default=24.0, help="hours until a machine dies, on average")
     parser.add_argument("--checkpoint-minutes", type=float, default=1.0)
+    parser.add_argument("--out", type=Path, help="JSON file for the numbers, added to what is in it")
     asked = parser.parse_args()
     pace = Pace(asked.fixed, asked.per_run)
     with tempfile.TemporaryDirectory() as scratch:
         found = simulate(
             Path(scratch) / "out", asked.runs, asked.gpus, asked.alone, asked.rows, pace, asked.lifetime * 3600
         )
-    for name, value in {**found, **storage(asked.runs, asked.gpus, asked.checkpoint_minutes)}.items():
+    found |= storage(asked.runs, asked.gpus, asked.checkpoint_minutes)
+    for name, value in found.items():
         print(f"{name:<28} {value:,.3f}" if isinstance(value, float) else f"{name:<28} {value:,}")
+    store(asked.out, f"{asked.runs} runs{', each a fleet' if asked.alone else ''}", found)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import score_rl
 from score_rl.cli import main
 from score_rl.cluster import cluster, work
 from score_rl.cluster.engines import Task
-from score_rl.cluster.mirror import apply
+from score_rl.cluster.mirror import TEMPORARY, Mirror, apply
 from score_rl.cluster.orders import BROKEN, Order, own_versions
 from score_rl.cluster.process_engine import ProcessEngine
 from score_rl.errors import InputError, Stopped
@@ -116,6 +117,27 @@ def test_a_machine_with_other_versions_is_refused_though_it_came_late(tmp_path: 
     outcome = work.perform(order, tmp_path, work.StopRequest())
     assert outcome.state == BROKEN, "another machine may do better"
     assert re.search(r"has jax [\d.]+ and the driver 0\.1.*; install the same version", str(outcome.error))
+
+
+def test_what_a_killed_task_left_in_the_cache_is_removed_by_the_next_one(
+    tmp_path: Path, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path / "cache"))
+    record = score_rl.load(alone).record
+    order = Order(3, str(tmp_path), "token", record.request, record.runs, (), own_versions(), shared=False)
+    files = {"fleet-3/step-0000000001.safetensors": np.zeros(9, np.uint8)}
+    code = (
+        "import os, sys, numpy; from score_rl.cluster.mirror import Mirror; from score_rl.cluster.orders import Order\n"
+        "mirror = Mirror(Order.from_json(sys.argv[1]), {'fleet-3/step-0000000001.safetensors': numpy.zeros(9)})\n"
+        "os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, order.to_json()]).returncode == 9
+    (left,) = (tmp_path / "cache" / TEMPORARY).iterdir()
+    with Mirror(order, files) as one, Mirror(order, files) as other:
+        assert not left.exists()
+        assert one.folder.is_dir(), "somebody uses it"
+        assert other.folder.is_dir()
+    assert not list((tmp_path / "cache" / TEMPORARY).iterdir())
 
 
 def test_a_stop_leaves_one_folder_as_on_one_machine(

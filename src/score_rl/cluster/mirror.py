@@ -1,5 +1,6 @@
 """An attempt on a machine that shares no storage with the driver: its files come from there and go back."""
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,11 @@ from score_rl.errors import InputError
 from score_rl.store import metrics
 from score_rl.store.checkpoints import FREE_AND_RESUME, KEEP, checkpoints
 from score_rl.store.folder import STATUS
+from score_rl.store.lock import held, is_held
 from score_rl.store.parts import LOG, OUTCOME, PROGRESS
 
 TEMPORARY = "cluster-work"  # below the cache of a machine
+IN_USE = "in-use.lock"  # in each folder there, held until everything was sent
 
 Change = dict[str, Any]  # path: below the attempt; content: bytes as an array
 
@@ -44,12 +47,19 @@ class Mirror:
     def __init__(self, order: Order, files: Mapping[str, np.ndarray] | None) -> None:
         """Without files, the attempt itself: the machine sees it."""
         self.folder, self._own = order.path, files is not None
+        self._kept = contextlib.ExitStack()
         if files is None:
             return
         place = private_folder(cache_folder() / TEMPORARY)
+        _remove_forsaken(place)
         self.folder = Path(tempfile.mkdtemp(prefix=f"fleet-{order.number}-", dir=place))
-        for name, content in files.items():
-            apply({"path": name, "content": content}, self.folder)
+        self._kept.enter_context(held(self.folder, IN_USE))
+        try:
+            for name, content in files.items():
+                apply({"path": name, "content": content}, self.folder)
+        except BaseException:
+            self.__exit__()
+            raise
         self._sent = {file: _mark(file) for file in _needed(self.folder)}
 
     def __enter__(self) -> "Mirror":
@@ -58,6 +68,7 @@ class Mirror:
     def __exit__(self, *of_the_error: object) -> None:
         if self._own:
             shutil.rmtree(self.folder, ignore_errors=True)
+        self._kept.close()
 
     def changes(self, *, last: bool = False) -> Iterator[Change]:
         """The files to send since the last call. Measurements go with a checkpoint, before it."""
@@ -76,6 +87,13 @@ class Mirror:
                 continue
             self._sent[file] = mark
             yield {"path": file.relative_to(self.folder).as_posix(), "content": content}
+
+
+def _remove_forsaken(place: Path) -> None:
+    """What tasks left that were killed on this machine: checkpoints would fill its disk, one kill after the other."""
+    for folder in place.glob("fleet-*"):
+        if is_held(folder, IN_USE) is False:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _needed(attempt: Path) -> list[Path]:

@@ -29,10 +29,10 @@ ATTEMPTS, PAUSE = 5, 0.1  # in seconds
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def held(folder: Path, name: str = FILE) -> Iterator[None]:
     """Hold the lock of a folder. Refused while another process has it: both would write the same files."""
     try:
-        file = _opened(folder / FILE, os.O_RDWR | os.O_CREAT)
+        file = _opened(folder / name, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise InputError(f"cannot write into {folder} ({error.strerror}).") from error
     with file:
@@ -46,10 +46,10 @@ def held(folder: Path) -> Iterator[None]:
         yield
 
 
-def is_held(folder: Path) -> bool | None:
+def is_held(folder: Path, name: str = FILE) -> bool | None:
     """Whether a process trains in a folder. None where that cannot be known: on another machine, or without locks."""
     try:
-        with _opened(folder / FILE, os.O_RDONLY) as file:
+        with _opened(folder / name, os.O_RDONLY) as file:
             if _read(file.read()).get("machine") != platform.node():
                 return None
             got = _lock(file.fileno(), shared=True)
