@@ -4,6 +4,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,3 +135,28 @@ def test_a_node_that_breaks_every_task_gets_no_more_of_them(nodes: Nodes, tmp_pa
     assert process.returncode == 0, err
     assert "node-3 gets no more tasks: 2 broke there" in " ".join(err.split())
     assert [run.status.state for run in score_rl.load(out)] == ["finished"] * len(sizes)
+
+
+HOLDING = (
+    "import ray, sys, time; ray.init(address=sys.argv[1], log_to_driver=False);"
+    "held = ray.remote(num_cpus=1)(time.sleep).remote(600); time.sleep(2); print(1, flush=True); ray.get(held)"
+)
+
+
+@pytest.mark.timeout(600)
+def test_nodes_on_which_others_work_are_not_waited_for(nodes: Nodes, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    holder = subprocess.Popen([sys.executable, "-c", HOLDING, nodes.address], stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        process = start_process(
+            "train", *REQUEST, "--steps", "2000", "--out", out, "--no-tensorboard", "--on", f"ray:{nodes.address}"
+        )
+        _, err = process.communicate(timeout=400)
+        assert holder.poll() is None
+    finally:
+        holder.kill()
+        holder.communicate()
+    assert process.returncode == 0, err
+    assert [run.status.state for run in score_rl.load(out)] == ["finished"] * 3

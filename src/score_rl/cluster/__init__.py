@@ -7,6 +7,7 @@ orders.py     what a machine is asked to do, as JSON
 work.py       doing it: a fleet in its own attempt, with our own training and resume
 data.py       data sets, once to every machine
 engines.py    what starts tasks: the interface; `ray_engine`, `slurm_engine` and `process_engine` are its forms
+ray_node.py   what runs on a node of Ray
 driver.py     which task is next, which is tried again, what is gathered
 machines.py   all of it as a place to train, for `score_rl.train(on=...)`
 """

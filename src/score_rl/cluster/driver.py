@@ -9,7 +9,7 @@ from pathlib import Path
 
 from score_rl.cluster.data import pack
 from score_rl.cluster.engines import Ended, Engine
-from score_rl.cluster.orders import BROKEN, FAILED, FINISHED, STOPPED, DataEntry, Order, Outcome, own_versions
+from score_rl.cluster.orders import BROKEN, FAILED, FINISHED, DataEntry, Order, Outcome, own_versions
 from score_rl.cluster.view import View
 from score_rl.cluster.work import STOP
 from score_rl.disk import write_file
@@ -152,7 +152,7 @@ class Driver:
             view.failed(part.number)
             self.announcer.insist(f"Fleet {part.number} failed: {self._failed[part.number]}")
             return
-        if outcome is not None and outcome.state == STOPPED and self.stop.asked:
+        if self.stop.asked:
             return
         self._try_again(part, ended, view)
 

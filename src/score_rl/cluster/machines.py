@@ -44,7 +44,7 @@ def cluster(on: str, *task: str, quiet: bool = False) -> "Cluster":
     own = Task({name: value for name, value in asked.values.items() if name != "storage"})
     name, _, rest = on.partition(":")
     if name == "ray":
-        return Cluster(lambda: _ray(rest or None, own), storage)
+        return Cluster(lambda: _ray(rest or None, own, Announcer(quiet=quiet)), storage)
     if name == "processes":
         number = rest or str(AT_ONCE)
         if not number.isdecimal() or not int(number):
@@ -55,10 +55,10 @@ def cluster(on: str, *task: str, quiet: bool = False) -> "Cluster":
     raise InputError(f"`on` is {on!r}; it must be ray, ray:ADDRESS, slurm or processes:N.")
 
 
-def _ray(address: str | None, task: Task) -> Engine:
+def _ray(address: str | None, task: Task, announcer: Announcer) -> Engine:
     from score_rl.cluster.ray_engine import RayEngine
 
-    return RayEngine(address, task)
+    return RayEngine(address, task, announcer)
 
 
 def _processes(number: int, task: Task) -> Engine:

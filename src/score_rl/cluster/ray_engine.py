@@ -1,25 +1,23 @@
-"""Tasks of Ray Core. Nothing else in this package imports Ray."""
+"""Tasks of Ray Core. Nothing but this module and `ray_node.py` imports Ray."""
 
 import os
 import socket
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from score_rl.cluster.engines import Ended, Task
-from score_rl.cluster.mirror import Mirror, apply, files_of
+from score_rl.cluster.mirror import apply, files_of
 from score_rl.cluster.orders import DataEntry, Order, Outcome
+from score_rl.cluster.ray_node import StopFlag, answer_on_node, train_on_node
 from score_rl.errors import InputError, not_installed
+from score_rl.run.messages import Announcer
 
 KNOWN = ("gpus", "cpus", "memory", "at_once")
-PATIENCE = 10.0  # seconds for the address to answer
+PATIENCE = 10.0  # seconds for an address or a node to answer
 NODE = "ray.io/node-id"  # the label that every node has
-TICK = 1.0  # seconds between two looks of a task at its training
-Item = tuple[str, Any]  # "node" with its id, "file" with what changed, or "outcome"
 
 
 def _ray() -> Any:
@@ -35,13 +33,13 @@ class RayEngine:
 
     title = "Ray"
 
-    def __init__(self, address: str | None, task: Task) -> None:
+    def __init__(self, address: str | None, task: Task, announcer: Announcer) -> None:
         task.refuse_others(KNOWN, "--on ray")
         self._ray = _ray()
-        self._task = task
+        self._task, self._announcer = task, announcer
         self._connect(address)
         self._resources = self._wanted()
-        self._bell = self._ray.remote(num_cpus=0, scheduling_strategy=self._here())(_Bell).remote()
+        self._flag = self._ray.remote(num_cpus=0, scheduling_strategy=self._here())(StopFlag).remote()
         self._data: dict[str, Any] = {}  # in the object store, by checksum
         self._running: dict[int, tuple[Order, Any]] = {}
         self._node_of: dict[int, str] = {}  # the node of each fleet's newest task
@@ -98,8 +96,28 @@ class RayEngine:
         return asked
 
     def survey(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
-        asked = [self._on(node, dict(question), ()) for node in self._nodes() if self._fits(node) >= 1]
-        return [answer for answer in map(self._answer, asked) if answer is not None]
+        """Of all nodes that are free soon, and of one of each kind, however long that takes."""
+        waiting = {self._on(node, dict(question), ()): node for node in self._nodes() if self._fits(node) >= 1}
+        found, kinds, began, told = [], set(), time.monotonic(), False
+        while waiting:
+            ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=1.0)
+            for asked in ready:
+                node, answer = waiting.pop(asked), self._answer(asked)
+                if answer is not None:
+                    found.append(answer)
+                    kinds.add(_kind(node))
+            if ready or time.monotonic() - began < PATIENCE:
+                continue
+            if {_kind(node) for node in waiting.values()} <= kinds:
+                break
+            if not told:
+                self._announcer.say(
+                    f"{len(waiting)} nodes of the Ray cluster are busy; the first free one is waited for."
+                )
+                told = True
+        for asked in waiting:
+            self._ray.cancel(asked, force=True)
+        return found
 
     def ask(self, question: Mapping[str, Any], needs: Sequence[Any], device: str) -> dict[str, Any]:
         """Of the node that the driver names."""
@@ -164,7 +182,7 @@ class RayEngine:
         files = None if order.shared else self._ray.put(files_of(order.path))
         others = {"label_selector": {NODE: f"!in({','.join(sorted(self._avoided))})"}} if self._avoided else {}
         starting = self._on_node.options(**others)
-        tasks = starting.remote(order.to_json(), self._put(order.data), {"files": files}, self._bell)
+        tasks = starting.remote(order.to_json(), self._put(order.data), {"files": files}, self._flag)
         self._running[order.number] = order, tasks
         self._node_of.pop(order.number, None)
 
@@ -211,13 +229,18 @@ class RayEngine:
         return Ended(number, outcome, reason, self._node_of.pop(number, ""))
 
     def stop(self) -> None:
-        self._bell.ring.remote()
+        self._flag.put_up.remote()
 
     def close(self) -> None:
         for _, tasks in self._running.values():
             self._ray.cancel(tasks, force=True)
         self._running = {}
         self._ray.shutdown()
+
+
+def _kind(node: Mapping[str, Any]) -> frozenset[str]:
+    """Nodes with the same accelerators are of one kind."""
+    return frozenset(name for name in node["Resources"] if name.startswith("accelerator_type:"))
 
 
 def _refuse_silence(address: str) -> None:
@@ -246,104 +269,3 @@ def _why_not_connected(error: Exception, where: str) -> str:
         f"no Ray cluster answers at {where} ({said[:200]}); start one with `ray start --head`, or give its address as "
         "--on ray:HOST:PORT."
     )
-
-
-class _Bell:
-    """An actor that tasks ask whether they should end."""
-
-    def __init__(self) -> None:
-        self._rung = False
-
-    def ring(self) -> None:
-        self._rung = True
-
-    def rung(self) -> bool:
-        return self._rung
-
-
-# -- on a node ---------------------------------------------------------------------------------------------------
-
-
-def _fetching(references: Mapping[str, Any]) -> Any:
-    """From Ray's object store. It is asked only where the node's cache lacks a data set."""
-
-    def fetch(entry: DataEntry, target: Path) -> None:
-        import ray
-
-        ray.get(references[entry.checksum]).tofile(target)
-
-    return fetch
-
-
-def answer_on_node(question: dict[str, Any], references: Mapping[str, Any]) -> dict[str, Any]:
-    import ray
-
-    from score_rl.cluster.survey import answer
-
-    said = answer(question, _fetching(references))
-    return said | {"node": ray.get_runtime_context().get_node_id()}
-
-
-def train_on_node(order_text: str, references: Mapping[str, Any], held: Mapping[str, Any], bell: Any) -> Iterator[Item]:
-    """Train beside this thread. What changes in a folder that the driver cannot see is sent to it."""
-    import ray
-
-    from score_rl.cluster.work import machine_name, perform, sees
-    from score_rl.run.signals import StopRequest
-
-    yield "node", ray.get_runtime_context().get_node_id()
-    order, stop = Order.from_json(order_text), StopRequest()
-    _keep_to_own_cores()
-    if order.shared and not sees(order):
-        blind = (
-            f"{machine_name()} does not see {order.attempt}; give `storage=driver`, and files go through the driver."
-        )
-        yield "outcome", vars(Outcome("failed", blind))
-        return
-    try:
-        mirror = Mirror(order, None if order.shared else ray.get(held["files"]))
-    except InputError as error:
-        yield "outcome", vars(Outcome("broken", str(error), machine_name()))
-        return
-    with mirror:
-        outcome: list[Outcome] = []
-        training = threading.Thread(
-            target=lambda: outcome.append(perform(order, mirror.folder, stop, _fetching(references))), name="training"
-        )
-        training.start()
-        while training.is_alive():
-            training.join(TICK)
-            if not order.shared:
-                yield from (("file", change) for change in mirror.changes())
-            stop.asked = stop.asked or _rung(bell)
-        if not order.shared:
-            yield from (("file", change) for change in mirror.changes(last=True))
-        yield (
-            "outcome",
-            {"state": "broken", "error": "training ended without a word"} if not outcome else vars(outcome[0]),
-        )
-
-
-def _rung(bell: Any) -> bool:
-    """False too where the bell is lost: then the driver is, and Ray ends this task."""
-    import ray
-
-    try:
-        return bool(ray.get(bell.rung.remote(), timeout=10 * TICK))
-    except ray.exceptions.RayError:
-        return False
-
-
-def _keep_to_own_cores() -> None:
-    """Of a machine with several GPUs each task takes its share of the cores, by the number of its GPU."""
-    import ray
-
-    context = ray.get_runtime_context()
-    gpus = [int(gpu) for gpu in ray.get_gpu_ids() if str(gpu).isdecimal()]
-    share = int(context.get_assigned_resources().get("CPU", 0))
-    if not gpus or share < 1 or not hasattr(os, "sched_setaffinity"):
-        return
-    cores = sorted(os.sched_getaffinity(0))
-    mine = cores[min(gpus) * share : (min(gpus) + len(gpus)) * share][:share]
-    if len(mine) == share:
-        os.sched_setaffinity(0, mine)

@@ -27,7 +27,7 @@ class View:
         self._done: set[int] = set()
         self._failed: set[int] = set()
         self._losses = 0
-        self.live = announcer.console.is_terminal and not announcer.quiet
+        self.live = (announcer.console.is_terminal or announcer.console.is_jupyter) and not announcer.quiet
         self._bar = LiveLine(self._line, announcer.console)
         self._printed = self._looked = self.clock()
 
