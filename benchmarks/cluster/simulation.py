@@ -204,7 +204,9 @@ def simulate(out: Path, runs: int, gpus: int, alone: bool, rows: int, pace: Pace
     assert len(status.runs) == runs
     lines = sum(1 for _ in folder.metrics_path.open("rb")) - 1
     assert lines == runs * rows, f"{lines} rows, {runs * rows} were measured"
-    own = used - engine.own_seconds
+    own, peak, began = used - engine.own_seconds, _peak(), time.process_time()
+    assert len(folder.metrics()) == lines
+    reading = time.process_time() - began
     return {
         "runs": runs, "gpus": gpus, "fleets": len(sizes), "largest fleet": max(sizes), "tasks": engine.tasks,
         "machines lost": engine.deaths, "hours of the cluster": clock.now / 3600,
@@ -212,8 +214,15 @@ def simulate(out: Path, runs: int, gpus: int, alone: bool, rows: int, pace: Pace
         "driver and fake, s of wall time": wall,
         "metrics.csv, MB": folder.metrics_path.stat().st_size / 1e6,
         "experiment.json, MB": (folder.path / "experiment.json").stat().st_size / 1e6,
-        "memory, MB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "memory of driver and fake, MB": peak,
+        "reading metrics.csv, rows": lines, "reading metrics.csv, s of CPU": reading,
+        "reading metrics.csv, MB more of memory": _peak() - peak,
     }  # fmt: skip
+
+
+def _peak() -> float:
+    """MB of memory that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
 def storage(runs: int, gpus: int, minutes: float) -> dict[str, float]:
@@ -248,7 +257,7 @@ def main() -> None:
         )
     found |= storage(asked.runs, asked.gpus, asked.checkpoint_minutes)
     for name, value in found.items():
-        print(f"{name:<28} {value:,.3f}" if isinstance(value, float) else f"{name:<28} {value:,}")
+        print(f"{name:<40} {value:,.3f}" if isinstance(value, float) else f"{name:<40} {value:,}")
     store(asked.out, f"{asked.runs} runs{', each a fleet' if asked.alone else ''}", found)
 
 
