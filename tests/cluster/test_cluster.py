@@ -13,11 +13,12 @@ import pytest
 
 import score_rl
 from score_rl.cli import main
-from score_rl.cluster import cluster, work
+from score_rl.cluster import cluster, survey, work
 from score_rl.cluster.engines import Task
 from score_rl.cluster.mirror import TEMPORARY, Mirror, apply
 from score_rl.cluster.orders import BROKEN, Order, own_versions
 from score_rl.cluster.process_engine import ProcessEngine
+from score_rl.cluster.speed import Pace
 from score_rl.errors import InputError, Stopped
 from score_rl.run.experiment import Experiment
 from score_rl.store.parts import PARTS
@@ -40,6 +41,14 @@ def train(out: Path, **options: Any) -> Experiment:
     )
 
 
+def trained_alone(folder: Path, out: Path) -> Path:
+    """The same fleets on this machine, from the same record."""
+    out.mkdir()
+    (out / "experiment.json").write_bytes((folder / "experiment.json").read_bytes())
+    score_rl.resume(out, quiet=True, tensorboard=False)
+    return out
+
+
 def debug(tmp_path: Path, *task: str) -> Any:
     return cluster("slurm:debug", f"logs={tmp_path / 'logs'}", *task, quiet=True)
 
@@ -57,6 +66,18 @@ def test_tasks_give_what_one_machine_gives_to_the_bit(tmp_path: Path, alone: Pat
     assert not (tmp_path / "out" / PARTS).exists()
     assert made.record.provenance["cluster"]["engine"] == "SLURM"
     assert {path.name for path in (tmp_path / "out").iterdir()} == {path.name for path in alone.iterdir()}
+
+
+def test_a_fleet_is_split_over_devices_where_that_is_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On machines that take twice as long for twice the runs. One machine trains the same fleets to the same bits."""
+    monkeypatch.setattr(survey, "measured_pace", lambda *_: Pace(0.0, 1.0))
+    made = score_rl.train(
+        "replica:hopper-medium", algorithm="bc", seeds=[0, 1, 2], config=CONFIG, out=tmp_path / "out",
+        on=debug(tmp_path, "at-once=2"), **OPTIONS,
+    )  # fmt: skip
+    assert [run.record.fleet for run in made] == [0, 0, 1]
+    assert {run.status.state for run in made} == {"finished"}
+    assert_same_result(tmp_path / "out", trained_alone(tmp_path / "out", tmp_path / "alone"))
 
 
 def test_a_machine_goes_on_where_a_cluster_stopped_and_a_cluster_where_a_machine_did(

@@ -15,6 +15,7 @@ import score_rl
 from score_rl.store.checkpoints import checkpoints
 from score_rl.store.parts import PROGRESS, read_json
 from tests.cluster.nodes import Nodes
+from tests.cluster.test_cluster import trained_alone
 from tests.end_to_end.conftest import start_process, wait_for
 from tests.end_to_end.test_interruption import assert_same_result
 
@@ -35,14 +36,6 @@ def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "programs"))  # of all nodes: less to compile
     with Nodes(tmp_path, 4) as cluster:
         yield cluster
-
-
-def trained_alone(folder: Path, out: Path) -> Path:
-    """The same fleets on this machine, from the same record."""
-    out.mkdir()
-    (out / "experiment.json").write_bytes((folder / "experiment.json").read_bytes())
-    score_rl.resume(out, quiet=True, tensorboard=False)
-    return out
 
 
 def newest_steps(folder: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ import score_rl
 from score_rl.cluster import cluster
 from score_rl.store.checkpoints import checkpoints
 from score_rl.store.parts import read_json
-from tests.cluster.test_ray import trained_alone
+from tests.cluster.test_cluster import trained_alone
 from tests.end_to_end.conftest import start_process, wait_for
 from tests.end_to_end.test_interruption import assert_same_result
 

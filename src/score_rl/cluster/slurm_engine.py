@@ -96,7 +96,7 @@ class SlurmEngine:
         try:
             while not (folder / ANSWER).exists():
                 if _is_over(job):
-                    time.sleep(SILENCE)
+                    _wait_for(folder / ANSWER)
                     break
                 time.sleep(0.2)
             answer = read_json(folder / ANSWER)
@@ -162,7 +162,7 @@ class SlurmEngine:
         order, job = self._running.pop(number)
         outcome = Outcome.from_json(read_json(order.path / OUTCOME))
         if outcome is None:
-            time.sleep(SILENCE)
+            _wait_for(order.path / OUTCOME)
             outcome = Outcome.from_json(read_json(order.path / OUTCOME))
         if outcome is None or outcome.state != "finished":
             job.cancel(check=False)  # SLURM may have put it back into its queue
@@ -206,6 +206,13 @@ class _Process:
     def cancel(self, check: bool = True) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(self.job_id), signal.SIGTERM)
+
+
+def _wait_for(file: Path) -> None:
+    """Of a job that is over. A slow disk shows its files a little later."""
+    until = time.monotonic() + SILENCE
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 def _is_over(job: Any, *, certain: bool = False) -> bool:
