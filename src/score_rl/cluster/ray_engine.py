@@ -16,7 +16,8 @@ from score_rl.errors import InputError, not_installed
 from score_rl.run.messages import Announcer
 
 KNOWN = ("gpus", "cpus", "memory", "at_once")
-PATIENCE = 10.0  # seconds for an address or a node to answer
+PATIENCE = 10.0  # seconds for an address to answer
+SOON = 30.0  # seconds in which nodes answer on which nobody else works
 NODE = "ray.io/node-id"  # the label that every node has
 
 
@@ -37,8 +38,14 @@ class RayEngine:
         task.refuse_others(KNOWN, "--on ray")
         self._ray = _ray()
         self._task, self._announcer = task, announcer
-        self._connect(address)
-        self._resources = self._wanted()
+        self._connected_here = not self._ray.is_initialized()  # else somebody uses Ray in this process already
+        if self._connected_here:
+            self._connect(address)
+        try:
+            self._resources = self._wanted()
+        except InputError:
+            self._let_go()
+            raise
         self._flag = self._ray.remote(num_cpus=0, scheduling_strategy=self._here())(StopFlag).remote()
         self._data: dict[str, Any] = {}  # in the object store, by checksum
         self._running: dict[int, tuple[Order, Any]] = {}
@@ -106,7 +113,7 @@ class RayEngine:
                 if answer is not None:
                     found.append(answer)
                     kinds.add(_kind(node))
-            if ready or time.monotonic() - began < PATIENCE:
+            if ready or time.monotonic() - began < SOON:
                 continue
             if {_kind(node) for node in waiting.values()} <= kinds:
                 break
@@ -235,7 +242,11 @@ class RayEngine:
         for _, tasks in self._running.values():
             self._ray.cancel(tasks, force=True)
         self._running = {}
-        self._ray.shutdown()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._connected_here:
+            self._ray.shutdown()
 
 
 def _kind(node: Mapping[str, Any]) -> frozenset[str]:
