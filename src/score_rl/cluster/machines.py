@@ -141,16 +141,12 @@ class Cluster:
             places = engine.places()
             splittable = places > 1 and any(len(fleet) > 1 for fleet in group_fleets(runs))
             answers = []
-            for said in {machine["device"]: machine for machine in self.machines}.values():
-                order = _question(spec, runs, Path(scratch))
-                question = {
-                    "kind": "divide", "order": json.loads(order.to_json()), "gibibytes": gibibytes,
-                    "widths": splittable,
-                }  # fmt: skip
-                answer = engine.ask(question, order.data, said.get("node", ""))
-                if "refused" in answer:
-                    raise InputError(f"{said['name']}: {answer['refused']}")
-                answers.append(answer)
+            order = _question(spec, runs, Path(scratch))
+            question = {
+                "kind": "divide", "order": json.loads(order.to_json()), "gibibytes": gibibytes, "widths": splittable,
+            }  # fmt: skip
+            for kind in dict.fromkeys(machine["device"] for machine in self.machines):
+                answers.append(self._answer_of_a(kind, engine, question, order, announcer))
         largest = max(answers, key=lambda answer: len(answer["fleets"]))  # the kind with least memory
         for said in largest["said"]:
             announcer.say(said)
@@ -173,6 +169,22 @@ class Cluster:
                 "the same fleets on one machine."
             )
         return made
+
+    def _answer_of_a(
+        self, kind: str, engine: Engine, question: dict[str, Any], order: Order, announcer: Announcer
+    ) -> dict[str, Any]:
+        """Of the first machine of this kind on which nothing is wrong."""
+        wrong = ""
+        for said in (machine for machine in self.machines if machine["device"] == kind):
+            answer = engine.ask(question, order.data, said.get("node", ""))
+            if "refused" in answer:
+                raise InputError(f"{said['name']}: {answer['refused']}")
+            if "broken" not in answer:
+                if wrong:
+                    announcer.insist(wrong)
+                return answer
+            wrong = f"{said['name']} cannot train: {answer['broken']}"
+        raise InputError(wrong)
 
     def train(
         self,
@@ -226,8 +238,9 @@ class Cluster:
                 answer = engine.ask(question, (), best.get("node", ""))
         finally:
             self.close()
-        if "refused" in answer:
-            raise InputError(str(answer["refused"]))
+        refused = answer.get("refused") or answer.get("broken")
+        if refused is not None:
+            raise InputError(str(refused))
         found = read_judgement(folder.path)
         if found is None:
             raise InputError(f"{answer.get('machine')} judged and nothing is stored in {folder.path}; judge here.")

@@ -18,7 +18,7 @@ from score_rl.cluster.work import machine_name, runs_of
 from score_rl.disk import write_file
 from score_rl.engine.memory import free_memory
 from score_rl.engine.runs import group_fleets
-from score_rl.errors import InputError
+from score_rl.errors import InputError, MachineError
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.fleets import form_fleets
 from score_rl.run.messages import Announcer
@@ -94,7 +94,7 @@ def judged(question: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(question: dict[str, Any], fetch: Fetch = copy_shared) -> dict[str, Any]:
-    """What is asked, as JSON has it. What a user did wrong is an answer too."""
+    """What is asked, as JSON has it. What a user did wrong is an answer too, and what is wrong with this machine."""
     try:
         if question["kind"] == "survey":
             return survey()
@@ -105,6 +105,8 @@ def answer(question: dict[str, Any], fetch: Fetch = copy_shared) -> dict[str, An
             return judged(question)
         if question["kind"] == "sees":
             return {"machine": machine_name(), "sees": Path(question["file"]).is_file()}
+    except MachineError as error:
+        return {"broken": str(error)}
     except InputError as error:
         return {"refused": str(error)}
     raise ValueError(f"a question of the kind {question['kind']!r}")
