@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import score_rl
-from score_rl.store.checkpoints import checkpoints
 from score_rl.store.parts import PROGRESS, read_json
 from tests.cluster.nodes import Nodes
 from tests.cluster.test_cluster import trained_alone
@@ -38,16 +37,14 @@ def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
         yield cluster
 
 
-def newest_steps(folder: Path) -> dict[str, str]:
-    attempts = folder.glob("parts/fleet-*/attempt-*/fleet-*")
-    return {str(path): checkpoints(path)[0].name for path in attempts if checkpoints(path)}
-
-
-def newest_attempts(folder: Path) -> list[Path]:
-    """What the machines that train now say of themselves."""
-    fleets = folder.glob("parts/fleet-*")
-    attempts = [sorted(fleet.glob("attempt-*"), key=lambda path: int(path.name[8:])) for fleet in fleets]
-    return [found[-1] / PROGRESS for found in attempts if found]
+def busy_nodes(folder: Path, began: dict[Path, int]) -> list[str]:
+    """Nodes that have come further than where `began` first saw their attempt."""
+    found = set()
+    for path in folder.glob("parts/fleet-*/attempt-*"):
+        said = read_json(path / PROGRESS)
+        if said and time.time() - said["at"] < FRESH and said["step"] > began.setdefault(path, said["step"]):
+            found.add(said["machine"])
+    return sorted(found)
 
 
 @pytest.mark.timeout(2400)
@@ -58,27 +55,27 @@ def newest_attempts(folder: Path) -> list[Path]:
 def test_nodes_and_drivers_die_and_nothing_is_lost_or_doubled(
     nodes: Nodes, tmp_path: Path, storage: str, steps: int, kills: int, drivers: int
 ) -> None:
-    """Every kill ends a node that trains then. Only those count, so it goes on until there were so many."""
+    """At random moments some of the nodes die that train then, until so many have died."""
     out, on = tmp_path / "out", ("--on", f"ray:{nodes.address}", "--task", f"storage={storage}")
     rng, hit, tries = random.Random(1), 0, set[Path]()
-    drivers_die_after = {kills * (number + 1) // (drivers + 1) for number in range(drivers)}
+    drivers_die_after = [kills * (number + 1) // (drivers + 1) for number in range(drivers)]
     process = start_process(
         "train", *REQUEST, "--steps", steps, "--checkpoint-minutes", "0.05", "--out", out, "--no-tensorboard", *on
     )
-    wait_for(lambda: newest_steps(out), process, 300)
+    began: dict[Path, int] = {}
     while hit < kills:
         time.sleep(rng.uniform(0, 8))
         assert process.poll() is None, f"it ended after {hit} kills: {process.communicate()[1]}"
-        said = [read_json(path) for path in newest_attempts(out)]
-        victims = sorted({each["machine"] for each in said if each and time.time() - each["at"] < FRESH})
-        if not victims or nodes.kill(rng.choice(victims)) == "dead already":
-            continue
-        hit += 1
+        victims = busy_nodes(out, began)
+        for victim in rng.sample(victims, rng.randint(min(1, len(victims)), len(victims))):
+            hit += nodes.kill(victim) != "dead already"
         tries |= set(out.glob("parts/fleet-*/attempt-*"))
-        if hit in drivers_die_after:
+        if drivers_die_after and hit >= drivers_die_after[0]:
+            drivers_die_after.pop(0)
             process = driver_killed(process, out, on)
     _, err = process.communicate(timeout=1200)
     assert process.returncode == 0, err
+    assert not drivers_die_after
     assert len(tries) >= hit, "kills hit tasks, and these were tried again"
     made = score_rl.load(out)
     assert len(made) == len(ALGORITHMS)
