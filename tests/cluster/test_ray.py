@@ -50,7 +50,7 @@ def busy_nodes(folder: Path, began: dict[Path, int]) -> list[str]:
 @pytest.mark.timeout(2400)
 @pytest.mark.parametrize(
     ("storage", "steps", "kills", "drivers"),
-    [("auto", 300_000, 20, 2), ("driver", 120_000, 6, 1)],
+    [("auto", 500_000, 20, 2), ("driver", 200_000, 6, 1)],
 )
 def test_nodes_and_drivers_die_and_nothing_is_lost_or_doubled(
     nodes: Nodes, tmp_path: Path, storage: str, steps: int, kills: int, drivers: int
