@@ -149,6 +149,21 @@ def test_quality_by_its_definition() -> None:
     from scipy.stats import spearmanr
 
     assert found.rank_one_step[0, 0, 0] == pytest.approx(spearmanr(u, error).statistic, abs=1e-12)
+    grid = np.linspace(-1.0, 1.0, 101)
+    truth = exact_value(act(grid))
+    off = np.abs(q.mean(0) - exact_action_value(truth, s, a))
+    assert found.value_error[0, 0, 0] == pytest.approx(off.mean())
+    assert found.rank_value[0, 0, 0] == pytest.approx(spearmanr(u, off).statistic, abs=1e-12)
+    assert found.policy_return[0, 0, 0] == pytest.approx(truth.mean())
+    along = values(grid, act(grid))
+    moved = step(grid, act(grid))
+    missed = np.abs(
+        reward(grid, act(grid)) + 0.9 * values(moved, act(moved)).mean(0) - along.mean(0) - TINY.beta * along.std(0)
+    )
+    assert found.over_estimate[0, 0, 0] == pytest.approx((along.mean(0) - truth).mean())
+    assert found.rank_policy[0, 0, 0] == pytest.approx(spearmanr(along.std(0), missed).statistic, abs=1e-12)
+    shares = [(missed <= multiple * along.std(0)).mean() for multiple in (1.0, 2.0)]
+    assert shares[0] != shares[1] == pytest.approx(found.cover_policy[0, 0, 0])
 
 
 def test_trainings_that_cannot_be_run_are_refused() -> None:

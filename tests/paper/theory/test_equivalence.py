@@ -82,12 +82,30 @@ def test_with_features_that_hold_the_critic_it_is_the_closed_form() -> None:
 
 
 def test_gaussian_kl_is_the_cloning_loss() -> None:
-    """The paper's remark: with equal covariance σ²I, KL = ‖Π(s) - μ_0(s)‖²/2σ², so λ of SCORE is λ_k/2σ²."""
-    rng = np.random.default_rng(4)
-    mean, mean_0, sigma = rng.normal(size=3), rng.normal(size=3), 0.7
-    x = mean + sigma * rng.normal(size=(400_000, 3))
-    estimate = (((x - mean_0) ** 2).sum(-1) - ((x - mean) ** 2).sum(-1)).mean() / (2 * sigma**2)
-    assert estimate == pytest.approx(((mean - mean_0) ** 2).sum() / (2 * sigma**2), rel=0.02)
+    """The paper's remark: for Gaussians of equal covariance σ² and Q = θa, Theo-SCORE's objective is SCORE's.
+
+    On a fine grid of actions, ψ = (a/σ², -a²/2σ²) and φ = (μ, 1) make π_φ a Gaussian of mean μ. SCORE maximises
+    θμ - λ E[(μ - a)²] over a ~ N(μ_0, σ²) with λ = λ_k/2σ², whose slope is θ - 2λ(μ - μ_0).
+    """
+    sigma, mean, mean_0, theta, weight = 0.7, 0.4, -0.3, 1.3, 0.8
+    actions = np.linspace(-8.0, 8.0, 4001)[:, None]
+    psi = np.concatenate([actions / sigma**2, -(actions**2) / (2 * sigma**2)], axis=1)[None]
+    problem = LinearProblem(
+        psi, actions, np.array([[theta]]), np.ones(1), np.array([mean_0, 1.0]), np.array([mean, 1.0]), weight, 1.0
+    )
+    assert (policy(problem, problem.phi_k) @ actions).item() == pytest.approx(mean)
+    cloning = weight / (2 * sigma**2)
+    slope = theta - 2.0 * cloning * (mean - mean_0)
+    assert score_gradient(problem, problem.phi_k)[0] == pytest.approx(slope, rel=1e-9)
+
+
+def test_both_steps_by_hand() -> None:
+    """One state, actions 0 and 1, ψ = a: I_φ cancels. Explicit: φ_k + (θ - λ(φ_k - φ_0))/η_k."""
+    actions = np.array([[0.0], [1.0]])
+    phi_k, phi_0 = np.array([0.3]), np.array([-0.2])
+    problem = LinearProblem(actions[None], actions, np.array([[1.5]]), np.ones(1), phi_0, phi_k, 0.4, 2.0)
+    assert explicit_natural_step(problem)[0] == pytest.approx(0.3 + (1.5 - 0.4 * 0.5) / 2.0)
+    assert stationary_point(problem)[0] == pytest.approx((2.0 * 0.3 - 0.4 * 0.2 + 1.5) / 2.4)
 
 
 def test_bad_problems_are_refused() -> None:

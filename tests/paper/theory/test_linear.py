@@ -43,6 +43,19 @@ def test_ridge_regression_sample_by_sample(problem: LinearMDP) -> None:
     assert fit.residual < 1e-10
 
 
+def test_values_stay_within_their_range_where_the_ridge_goes_beyond() -> None:
+    """Two recorded pairs of similar features: V(1) is cut at V_max = 5, so V(0) = 0.6 + γ·5 = 4.6 and the other pair
+    is worth 0.5 + γ·4.6 = 4.18. At features (1, 0) the fit extrapolates to 4.18 + 5·0.42 = 6.28.
+    """
+    features = np.array([[[0.5, 0.5], [0.6, 0.4]], [[1.0, 0.0], [0.0, 1.0]]])
+    known = linear_mdp(features, np.full((2, 2), 0.5), np.array([1.0, 0.0]), 0.8, np.array([1.0, 0.0]))
+    counts = np.zeros((2, 2, 2))
+    counts[0, 0, 0] = counts[0, 1, 1] = 10.0
+    fit = ridge_value_iteration(known, counts, 0.0, kappa=1e-6)
+    np.testing.assert_allclose(fit.estimate, [[4.18, 4.6], [6.28, 2.08]], atol=1e-4)
+    np.testing.assert_allclose(fit.q, [[4.18, 4.6], [5.0, 2.08]], atol=1e-4)
+
+
 def test_much_data_and_no_penalty_give_the_optimum(problem: LinearMDP) -> None:
     counts = draw_counts(problem.mdp, behaviour_policy(problem.mdp, 0.0), 10**9, 1, 0)[0]
     fit = ridge_value_iteration(problem, counts, 1.0, scale=0.0)

@@ -81,6 +81,9 @@ def test_the_avenue_is_best_and_never_favoured_by_ties() -> None:
     q, pi = optimal(mdp)
     assert pi[0].argmax() == mdp.actions - 1
     assert np.ptp(q[0, :-1]) < 1e-12
+    assert q[0, -1] == pytest.approx(0.7 * 0.8**4)  # 0.287, as docs/theory.md has it
+    red = 0.25 * 0.2 * (0.8**2 + 0.75 * 0.8**3 + 0.75**2 * 0.8**4)
+    assert q[0, 0] == pytest.approx(0.75**3 * 0.8**4 + red)  # 0.236
     assert greedy(np.zeros_like(q))[0].argmax() == 0
     check_policy(mdp, cautious_driver(mdp))
 

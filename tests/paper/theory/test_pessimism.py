@@ -115,6 +115,18 @@ def test_what_is_judged_of_a_data_set_by_hand() -> None:
     assert judged.ratio == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_multiple_of_the_width_leaves_what_was_never_seen_at_its_range() -> None:
+    """The good road was never taken. What is unknown of it is at most V_max = 2, whatever the multiple of U is."""
+    mdp = two_roads()
+    counts = 1e8 * mdp.P
+    counts[0, 0] = 0.0
+    judged = judge_data_set(mdp, counts, 0.1, scale=0.1)
+    width = leave_one_out(counts.sum(-1), mdp.gamma, 0.1)
+    assert judged.bound == pytest.approx(2 * (2.0 + 0.1 * width[1, 0]))
+    assert judged.event  # |B̂Q̂ - BQ̂| is about 1 there, which a tenth of V_max would not cover
+    assert judged.ratio == pytest.approx(0.0, abs=1e-9)  # over visited pairs, where P̂ = P
+
+
 def test_iota_reaches_twice_the_width() -> None:
     """Where the sample mean is too low by exactly U, ι = BQ̂ - B̂Q̂ + U = 2U: the second half of the bound is sharp."""
     mdp = two_roads()

@@ -8,13 +8,14 @@ import pytest
 from score_rl.errors import InputError
 from score_rl.paper.theory.data import EmpiricalModel, draw_counts, empirical_model
 from score_rl.paper.theory.examples import behaviour_policy, random_mdp
-from score_rl.paper.theory.mdp import FiniteMDP, optimal, visitation
-from score_rl.paper.theory.opo import run_opo
+from score_rl.paper.theory.mdp import FiniteMDP, optimal
+from score_rl.paper.theory.opo import regularised_optima, run_opo
 from score_rl.paper.theory.rate import (
     SCHEDULES,
     annealing_constant,
     divergence_to_behaviour,
     gaps_against_iterations,
+    pessimistic_errors,
     pessimistic_widths,
     printed_proof_bound,
     rate_bound,
@@ -23,7 +24,7 @@ from score_rl.paper.theory.rate import (
     total_weight,
     zeta,
 )
-from score_rl.paper.theory.regularised import kl
+from score_rl.paper.theory.regularised import kl, regularised_optimum
 from score_rl.paper.theory.uncertainty import uniform
 
 ALPHA = 0.5
@@ -99,6 +100,43 @@ def test_the_bound_by_hand() -> None:
     np.testing.assert_allclose(from_data, [2 * (1 + 0.5 * w * support) for w in (1.0, 0.2, 0.04)], rtol=1e-13)
     one = eta * C + from_data[0] ** 2 / (8 * eta * 0.5) + C
     assert rate_bound(BANDIT, BEST, CLONE, 0.2, 1, eta, from_data=True) == pytest.approx(one, rel=1e-13)
+
+
+def test_a_small_eta_lets_the_span_grow_by_hand() -> None:
+    """η = 1/4 < λ_1 = 1/2: F_2 = Q_1/η + (1 - λ_1/η) F_1 = 4 Q_1 - F_1, whose span is at most 4 span Q_1 + span F_1."""
+    _, spans = span_bounds(0.5, 0.5, 3, 0.25, 1.0, from_data=False)
+    span_1 = 2.0 / 0.25
+    span_2 = 4 * (2 * (1 + 0.25 * 1.0)) + span_1  # span F_1 = 8 exceeds ℓ = 1
+    np.testing.assert_allclose(spans, [2.0, 2.5 + 0.5 * span_1, 2 * (1 + 0.125) + 0.25 * span_2], rtol=1e-13)
+
+
+def test_every_run_is_read_at_its_own_end(problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> None:
+    """A run of 3 iterations beside one of 40: smallest, average and last gap are those of the run alone."""
+    mdp, _, pi_0 = problem
+    found = gaps_against_iterations(mdp, pi_0, ALPHA, [3, 40], [2.0, 2.0])
+    for i, steps in enumerate((3, 40)):
+        alone = run_opo(mdp, pi_0, ALPHA, steps, 2.0)
+        assert found.smallest[i] == pytest.approx(alone.gaps.min(), abs=1e-10)
+        assert found.average[i] == pytest.approx(alone.gaps.mean(), abs=1e-10)
+        assert found.last_plain[i] == pytest.approx(alone.plain_gaps[-1], abs=1e-10)
+    assert found.smallest[1] < 0.9 * found.smallest[0]
+
+
+def test_optima_are_those_of_each_regularised_mdp(problem: tuple[FiniteMDP, np.ndarray, np.ndarray]) -> None:
+    """At λ = 1e-3 the optimum still differs from the plain one; at 1e-13 it does not in float64."""
+    mdp, _, pi_0 = problem
+    found = regularised_optima(mdp, pi_0, 0.1, 14)
+    plain = mdp.d0 @ regularised_optimum(mdp, pi_0, 0.0)[0]
+    for k in (0, 3, 6):
+        assert found[k] == pytest.approx(mdp.d0 @ regularised_optimum(mdp, pi_0, 0.1**k)[0], abs=1e-13)
+        assert plain - found[k] > 0.1**k
+    assert found[13] == plain
+
+
+def test_the_pessimistic_error_by_hand() -> None:
+    """The best action stays in the one state, visited Σ γ^t = 2 times: 2 · 2 · U_k(best), for every k."""
+    widths = np.array([[[0.25, 9.0]], [[0.5, 9.0]]])
+    np.testing.assert_allclose(pessimistic_errors(BANDIT, BEST, widths), [1.0, 2.0])
 
 
 def test_an_instance_on_which_the_span_from_data_is_reached() -> None:
@@ -204,5 +242,5 @@ def test_pessimistic_opo_keeps_its_promises_on_data(problem: tuple[FiniteMDP, np
         iota = mdp.R + mdp.gamma * mdp.P @ value - trajectory.q[k]
         assert iota.min() >= -1e-9
         assert (iota <= 2 * widths[k] + 1e-9).all()
-    error = 2 * np.einsum("sa,ksa->k", visitation(mdp, pi_star, mdp.d0), widths).mean()
+    error = pessimistic_errors(mdp, pi_star, widths).mean()
     assert trajectory.average_gap <= rate_bound(mdp, pi_star, pi_0, ALPHA, steps, eta, from_data=True) + error

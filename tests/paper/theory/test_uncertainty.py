@@ -10,7 +10,6 @@ from score_rl.errors import InputError
 from score_rl.paper.theory.data import EmpiricalModel, draw_counts, empirical_model
 from score_rl.paper.theory.estimates import (
     clopper_pearson,
-    mean_interval,
     power_law_slope,
     rank_correlation,
 )
@@ -161,7 +160,6 @@ def test_rank_correlation_against_scipy(pairs: list[tuple[int, int]]) -> None:
 def test_fits_and_refusals() -> None:
     x = np.array([1.0, 10.0, 100.0])
     assert power_law_slope(x, 3.0 * x**-0.5) == pytest.approx((-0.5, 3.0))
-    assert mean_interval(np.array([1.0, 1.0])) == (1.0, 0.0)
     for call in (
         lambda: clopper_pearson(3, 2),
         lambda: power_law_slope(x, -x),

@@ -66,10 +66,3 @@ def power_law_slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
         raise InputError("a power law is fitted to two or more pairs of positive numbers.")
     slope, offset = np.polyfit(np.log(x), np.log(y), 1)
     return float(slope), float(np.exp(offset))
-
-
-def mean_interval(values: np.ndarray) -> tuple[float, float]:
-    """The mean and the half-width of its normal 95% interval."""
-    values = np.asarray(values, dtype=np.float64)
-    spread = values.std(ddof=1) / math.sqrt(values.size) if values.size > 1 else 0.0
-    return float(values.mean()), float(1.96 * spread)

@@ -207,3 +207,10 @@ def pessimistic_widths(
     """
     support = -math.log(float(np.min(pi_0)))
     return np.stack([uniform(visits, gamma, xi, (1.0 + weight * support) / (1.0 - gamma)) for weight in lambdas])
+
+
+def pessimistic_errors(
+    mdp: FiniteMDP, pi_star: np.ndarray, widths: Float[np.ndarray, "K S A"]
+) -> Float[np.ndarray, " K"]:
+    """Σ_t 2γ^t E_{π*}[U_k(s_t, a_t)] for every k; ε_Pess is their mean over k < K."""
+    return np.array(2.0 * np.einsum("sa,ksa->k", visitation(mdp, pi_star, mdp.d0), widths))

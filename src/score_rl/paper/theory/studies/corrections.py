@@ -24,11 +24,14 @@ def draw(found: dict[float, list[Correction]]) -> Any:
     axis = axes[0, 0]
     rows = found[ALPHAS[0]]
     height = np.arange(len(rows))[::-1]
-    for offset, (alpha, marker) in zip((0.28, 0.0, -0.28), LOOKS.items(), strict=True):
-        for kind, colour in (("printed", fig.VERMILION), ("corrected", fig.BLUE)):
+    for kind, colour, size in (
+        ("printed", fig.VERMILION, 60),
+        ("corrected", fig.BLUE, 22),
+    ):  # both may lie on the floor
+        for offset, (alpha, marker) in zip((0.28, 0.0, -0.28), LOOKS.items(), strict=True):
             values = np.array([c.paper if kind == "printed" else c.ours for c in found[alpha]])
             shown = np.clip(values, FLOOR, CEILING)
-            label, style = f"{kind}, $\\alpha={alpha:g}$", {"marker": marker, "s": 26, "zorder": 3}
+            label, style = f"{kind}, $\\alpha={alpha:g}$", {"marker": marker, "s": size, "zorder": 3}
             axis.scatter(shown, height + offset, color=colour, label=label, **style)
             zero = values < FLOOR
             axis.scatter(shown[zero], (height + offset)[zero], facecolors="white", edgecolors=colour, **style)

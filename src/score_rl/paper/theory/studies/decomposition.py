@@ -41,7 +41,8 @@ def _signed(value: float) -> str:
 def _draw(axis: Any, sizes: Sequence[int], means: Mapping[str, np.ndarray], title: str, *, labelled: bool) -> None:
     looks = dict(zip((field for _, field, _ in TERMS), ("^", "s", "D", "o"), strict=True))
     for label, field, colour in TERMS:
-        fig.line(axis, sizes, means[field], label, colour, marker=looks[field], markersize=3.5)
+        wide = {"linewidth": 4.5, "markersize": 7.5, "alpha": 0.5} if field == "optimisation_error" else {}
+        fig.line(axis, sizes, means[field], label, colour, **({"marker": looks[field], "markersize": 3.5} | wide))
     fig.log_axes(axis, ("x",))
     fig.name_axes(axis, "samples $N$", "", title)
     symmetric_log(axis, LINEAR, "mean over data sets" if labelled else "")
