@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from score_rl.paper.evidence.findings import FINDINGS, findings
+from score_rl.paper.evidence.findings import FINDINGS, findings, lowest
 from score_rl.paper.evidence.other_findings import (
     BOUND,
     ESTIMATE,
@@ -230,6 +230,14 @@ def test_the_text_holds_every_answer_and_skips_what_is_not_stored() -> None:
     assert "1.20 and 0.30 on hopper-medium" in text
     assert text.count("\n- ") == 0
     assert findings(Evidence({}), Path()) == "Nothing is stored yet."
+
+
+def test_the_lowest_variant_is_named_and_how_nearly_it_is_apart() -> None:
+    lines = {"α = 1": line(10), "α = 2": line(11.9), "α = 4": line(11.5)}
+    expected = "On hopper-medium α = 1 is the lowest, with 10.0 where the next has 11.5, and the intervals "
+    assert lowest({MEDIUM: lines}) == expected + "have 0.1 in common."
+    assert lowest({MEDIUM: lines | {"α = 3": line(13)}}) == expected + "do not all overlap."
+    assert lowest({}) == ""
 
 
 def test_the_map_holds_if_all_are_told_apart_and_halfcheetah_best() -> None:

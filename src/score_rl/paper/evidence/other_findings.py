@@ -32,7 +32,12 @@ def uncertainty_map(result: Result) -> str:
         f"{result['what_it_shows'].partition(', where')[0]}.\n"
         f"    - the expert's pairs have the higher u on every task, and most clearly on halfcheetah? AUROC {listed}. "
         f"{COIN} is a coin."
-        + ("\n    - Five seeds and 300,000 updates are planned. They need a GPU and have not been run." if few else "")
+        + (
+            "\n    - Five seeds and 300,000 updates are planned, by `score experiment run uncertainty-map --scale day` "
+            "on a GPU. They have not been run."
+            if few
+            else ""
+        )
     )
 
 
