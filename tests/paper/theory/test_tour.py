@@ -4,6 +4,7 @@ import importlib
 import re
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,14 +26,19 @@ def statements() -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table]
 
 
+def function_of(name: str) -> Any:
+    """A function of the package by the name that the page gives it, as `rate.zeta`."""
+    module, _, function = name.partition(".")
+    return getattr(importlib.import_module(f"score_rl.paper.theory.{module}"), function)
+
+
 @pytest.mark.parametrize("row", statements(), ids=lambda row: row[0])
 def test_every_statement_names_a_function_a_kind_and_a_test_that_exist(row: list[str]) -> None:
     _, place, functions, kind, test = row
     assert place
     assert kind.startswith(KINDS)
     for name in re.findall(r"`([\w.]+)`", functions):
-        module, _, function = name.partition(".")
-        assert callable(getattr(importlib.import_module(f"score_rl.paper.theory.{module}"), function)), name
+        assert callable(function_of(name)), name
     module, _, function = test.strip("`").partition("::")
     assert f"def {function}(" in (TESTS / module).read_text(encoding="utf-8"), test
 
@@ -57,6 +63,9 @@ def test_every_study_has_its_findings_its_picture_and_its_section() -> None:
         (section,) = [line for line in TEXT.splitlines() if line.startswith("## ") and f"(`{name}`)" in line]
         told = TEXT.partition(section)[2].partition("\n## ")[0]
         assert name == "corrections" or ("**Statement**" in told and "**Verdict: " in told)
+        functions = re.findall(r"`(\w+\.\w+)`", told.partition("**Computed by**")[2].partition("\n\n")[0])
+        assert functions, name
+        assert all(callable(function_of(function)) for function in functions), functions
 
 
 def test_the_number_of_deliberate_errors_is_the_one_that_is_said() -> None:
