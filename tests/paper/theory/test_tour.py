@@ -40,7 +40,10 @@ def test_every_statement_names_a_function_a_kind_and_a_test_that_exist(row: list
     for name in re.findall(r"`([\w.]+)`", functions):
         assert callable(function_of(name)), name
     module, _, function = test.strip("`").partition("::")
-    assert f"def {function}(" in (TESTS / module).read_text(encoding="utf-8"), test
+    text = (TESTS / module).read_text(encoding="utf-8")
+    assert f"def {function}(" in text, test
+    for name in re.findall(r"`\w+\.(\w+)`", functions):
+        assert re.search(rf"\b{name}\b", text), f"{module} does not touch {name}"
 
 
 def test_every_place_of_the_corrections_is_one_of_a_statement() -> None:
