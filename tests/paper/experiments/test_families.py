@@ -9,6 +9,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.paper.experiments.drives import AVENUE, STREET, TRIES, Drives, drives, true_value
 from score_rl.paper.experiments.false_correlation import examples_of, summary
 from score_rl.paper.experiments.runtime import PRINTED, parameters
+from score_rl.paper.experiments.street_figure import draw_picks
 from score_rl.paper.experiments.uncertainty_map import auroc, embed
 
 
@@ -84,3 +85,14 @@ def test_the_pictures_show_a_lucky_set_and_one_that_fools_without_luck() -> None
     chosen = [(number, 0.9 if number in (lucky[1], without[4], without[7]) else -0.5) for number in sets]
     assert examples_of(sets, chosen) == [lucky[0], without[4]]
     assert examples_of(without, [(number, -0.5) for number in without]) == without[:2]
+
+
+def test_the_picture_of_the_picks_has_every_pick_with_its_luck() -> None:
+    lucky, other = (next(n for n in range(60) if drives(n).lucky is luck) for luck in (True, False))
+    numbers = {"a": summary([(lucky, 0.5), (other, -0.5)]), "b": summary([(other, 0.9)]), "data_sets": {"all": 2}}
+    axis = draw_picks(numbers).axes[0]
+    dots = [line for line in axis.get_lines() if line.get_marker() == "o"]
+    assert [float(dot.get_xdata()[0]) for dot in dots] == [0.5, -0.5, 0.9]
+    assert [dot.get_markerfacecolor() == "none" for dot in dots] == [False, True, True]
+    assert [text.get_text() for text in axis.texts] == ["1/1, 0/1", "0/0, 1/1"]
+    assert [text.get_text() for text in axis.get_yticklabels()] == ["a", "b"]

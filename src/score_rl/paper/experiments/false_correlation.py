@@ -29,7 +29,7 @@ from score_rl.paper.experiments.drives import STREET, drives, true_value
 from score_rl.paper.experiments.plan import Asked, Done, Experiment, Presentation, Request, Table, Variant
 from score_rl.paper.experiments.protocols import rounded
 from score_rl.paper.experiments.scales import scheduled
-from score_rl.paper.experiments.street_figure import Example, draw
+from score_rl.paper.experiments.street_figure import Example, draw, draw_picks
 from score_rl.run.experiment import TrainedRun, load
 
 SETS = {"smoke": 8, "trial": 30, "day": 60, "paper": 200}
@@ -170,6 +170,7 @@ def present(request: Request, done: Sequence[Done]) -> Presentation:
         if run.label == "SCORE" and number_of(run) == number
     ][:2]
     made.figures["false-correlation"] = draw(GRID, examples, made.numbers)
+    made.figures["picks"] = draw_picks(made.numbers)
     made.numbers["data_sets"] = {"all": len(sets), "lucky": sum(drives(number).lucky for number in sets)}
     made.numbers["examples"] = [example_numbers(example) for example in examples]
     return made

@@ -32,6 +32,14 @@ def draw(grid: Float[np.ndarray, " actions"], examples: Sequence[Example], numbe
     return figure
 
 
+@styled
+def draw_picks(numbers: Mapping[str, Any]) -> Any:
+    """Every action that was picked, alone. What is stored of the experiment is enough to draw it again."""
+    figure, ((axis,),) = new_figure(1, 1, 7.6, 5.2)
+    _draw_picks(axis, numbers)
+    return figure
+
+
 def _draw_example(axis: Any, grid: Float[np.ndarray, " actions"], example: Example) -> None:
     data, q = drives(example.number), example.critics
     mean, least = q.mean(0), q.min(0)
@@ -51,7 +59,7 @@ def _draw_example(axis: Any, grid: Float[np.ndarray, " actions"], example: Examp
 
 def _draw_picks(axis: Any, numbers: Mapping[str, Any]) -> None:
     """A dot for each data set: filled where the street was lucky, beside it how often the street was taken."""
-    labels, rng = list(numbers), np.random.default_rng(0)
+    labels, rng = [label for label, found in numbers.items() if "picks" in found], np.random.default_rng(0)
     for row, label in enumerate(labels):
         found = numbers[label]
         for number, action in found["picks"]:
