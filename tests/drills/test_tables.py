@@ -48,7 +48,7 @@ def imported(path: Path, out: Path) -> bool:
     try:
         table = open_table(path)
         found = propose(table)
-        command(str(path), found.roles, out=str(out), bounds=False)
+        command(str(path), found, out=str(out), bounds=False)
         preview(table, ROLES, OPTIONS)
         import_table(table, ROLES, out, OPTIONS)
     except InputError as error:

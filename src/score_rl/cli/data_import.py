@@ -196,10 +196,12 @@ def _options(asked: DataImport) -> "Options":
 def _propose(table: "Table", asked: DataImport) -> int:
     from score_rl.data.tables.proposal import beyond_one, command, propose
 
-    found = propose(table)
+    found = propose(table, {role: getattr(asked, role) for role in ("episode", "time", "terminal", "timeout")})
     bounds = beyond_one(table, found.roles.actions or found.roles.observations)
-    OUT.print("Judged by its names and first rows, this could be the command. Read it before you use it:\n")
-    OUT.print(escape(command(asked.table, found.roles, out=str(_out(asked)), bounds=bounds)) + "\n", soft_wrap=True)
+    OUT.print(
+        "Judged by its names and first rows, this could be the command. Read it before you use it:\n", soft_wrap=True
+    )
+    OUT.print(escape(command(asked.table, found, out=str(_out(asked)), bounds=bounds)) + "\n", soft_wrap=True)
     for what in found.unclear:
         OUT.print(f"Not clear: {escape(what)}.", soft_wrap=True)
     if found.left_out:
