@@ -6,6 +6,7 @@ of rows in the first half of this file.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float32
@@ -22,8 +23,20 @@ SORT_REMEDY = (
     "Are the rows sorted? They must stand trajectory after trajectory and, within each, in the order of time. If they "
     "do, mark the ends in trajectory_ends if the recording goes on after terminals, or store next_observations"
 )
+IMPORTED = "import"  # the kind of a recipe that says how a table was read
+IMPORT_REMEDY = (
+    "Does the column of episodes tell the right rows apart? If it does, import the table again with its columns of "
+    "next observations, or with marks of the rows after which nothing follows"
+)
 
 Bounds = tuple[np.ndarray | float, np.ndarray | float]
+
+
+def drop_remedy(source: Mapping[str, Any]) -> str:
+    """What to do where many rows have no next observation. Importing has sorted the rows already."""
+    recipe = source.get("recipe")
+    imported = isinstance(recipe, Mapping) and recipe.get("kind") == IMPORTED
+    return IMPORT_REMEDY if imported else SORT_REMEDY
 
 
 def broken_rows(values: np.ndarray) -> Bool[np.ndarray, " rows"]:
@@ -176,14 +189,14 @@ def check_least_usable(share: float) -> None:
         raise InputError(f"`least_usable` is {share:g}; it must be a share of the rows, between 0 and 1.")
 
 
-def too_few_left(left: int, recorded: int, least: float = LEAST_USABLE) -> str | None:
+def too_few_left(left: int, recorded: int, least: float = LEAST_USABLE, remedy: str = SORT_REMEDY) -> str | None:
     """Why rows cannot be learned from, if too many of them have no next observation; None if enough have one."""
     if left >= least * recorded:
         return None
     given = math.floor(1000 * left / recorded) / 1000
     return (
         f"only {left:,} of {recorded:,} rows can be learned from: the others are the last of a trajectory and have no "
-        f"next observation. {SORT_REMEDY}. If that is how it is, say so with `least_usable={given:g}`"
+        f"next observation. {remedy}. If that is how it is, say so with `least_usable={given:g}`"
     )
 
 

@@ -13,6 +13,7 @@ from score_rl.data.columns import (
     Bounds,
     bound_vectors,
     check_least_usable,
+    drop_remedy,
     mark_columns,
     number_matrix,
     number_vector,
@@ -272,7 +273,7 @@ def make_dataset(
     labels.check(name, columns["observations"].shape[1], columns["actions"].shape[1])
 
     arrays, recorded = _training_rows(name, columns, marks["terminals"], marks["timeouts"], ends, environment)
-    problem = too_few_left(len(arrays["rewards"]), len(ends), least_usable)
+    problem = too_few_left(len(arrays["rewards"]), len(ends), least_usable, drop_remedy(source or {}))
     if problem is not None:
         raise InputError(f"{name}: {problem}.")
     arrays |= {"action_low": low, "action_high": high}

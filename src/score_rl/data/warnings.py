@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from score_rl.data.columns import SORT_REMEDY
+from score_rl.data.columns import IMPORTED, drop_remedy
 from score_rl.data.dataset import Dataset
 from score_rl.data.ownership import recorded_source
 from score_rl.envs.tasks import task_of
@@ -22,7 +22,6 @@ ENOUGH = 200  # rows, before anything is said of how they change
 SAMPLE = 100_000  # rows that a quantile or a mean is taken of
 LOST = 0.1  # share of the recorded rows or trajectories
 CONTINUED = 0.5  # share of the terminals
-IMPORTED = "import"  # the kind of a recipe that says how a table was read
 ENDLESS = ("halfcheetah",)  # tasks that end by their step limit alone
 
 
@@ -44,7 +43,7 @@ def find_dropped_rows(dataset: Dataset) -> Iterator[str]:
     """Too many rows or trajectories have no next observation."""
     rows, trajectories = len(dataset), len(dataset.trajectories)
     recorded_rows, recorded_trajectories = rows + dataset.dropped_rows, trajectories + dataset.dropped_trajectories
-    advice = f"{SORT_REMEDY}."
+    advice = f"{drop_remedy(recorded_source(dataset.source))}."
     if dataset.dropped_rows > LOST * recorded_rows:
         yield (
             f"Only {rows:,} of {recorded_rows:,} rows can be learned from: the others are the last of a trajectory "

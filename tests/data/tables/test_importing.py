@@ -15,6 +15,7 @@ from score_rl.data.catalogue import load_dataset
 from score_rl.data.tables.csv_table import CsvTable
 from score_rl.data.tables.frames import open_table, table_of_frame
 from score_rl.data.tables.importing import Options, import_table
+from score_rl.data.tables.preview import preview
 from score_rl.data.tables.roles import Roles
 from score_rl.errors import InputError
 from tests.plants import heating
@@ -193,6 +194,7 @@ def test_what_the_file_says_of_itself(tmp_path: Path) -> None:
     dataset = imported(write_csv(tmp_path / "logs.csv", rows), roles, action_bounds="data")
     assert dataset.units == {"temp [°C]": "°C", "o2": "l/h", "a1": "%"}
     assert dataset.rewards.max() == 2.0  # a cost of -2
+    assert not np.signbit(dataset.rewards[0]), "no cost is 0, and not -0"
     recipe = dataset.source["recipe"]
     assert recipe["action_bounds"] == "from the data"
     assert recipe["source"]["file_sha256"]
@@ -209,6 +211,21 @@ def test_outcomes_and_marks(tmp_path: Path) -> None:
     assert transitions(dataset) == plain_transitions(rows)
     assert dataset.trajectories.tolist() == [[0, 5], [5, 8], [8, 13]]
     assert int(dataset.terminals.sum()) == 2
+
+
+def test_a_mark_that_stands_in_no_row_is_refused(tmp_path: Path) -> None:
+    """But not by the preview, which sees the first rows only."""
+    rows = log((700, 700), outcome=lambda e, s: "failed" if (e, s) == (1, 699) else "running")
+    path = write_csv(tmp_path / "logs.csv", rows)
+    slip, right = (
+        Roles(("o*",), ACTED, reward="r", episode="trip", time="t", terminal=f"outcome={word}")
+        for word in ("faild", "failed")
+    )
+    words = r"no row has 'faild' in outcome, which holds running, failed; correct `terminal`, or leave it out"
+    with pytest.raises(InputError, match=words):
+        imported(path, slip)
+    assert imported(path, right).terminals.sum() == 1
+    preview(open_table(path), right, Options())
 
 
 def test_without_episodes_the_marks_tell_them(tmp_path: Path) -> None:
@@ -269,6 +286,7 @@ def test_tables_that_are_wrong(tmp_path: Path, text: str, words: str | None) -> 
         ({"actions": ("o1",)}, "'o1' was named for observations and for actions"),
         ({"next_observations": ("o1",)}, "column 'o1' was named for observations and for next_observations"),
         ({"units": {"z": "m"}}, "`units` names 'z'"),
+        ({"reward": "*1"}, r"'\*1' matches o1, a1, but `reward` is one column; name it"),
     ],
 )
 def test_columns_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -282,6 +300,21 @@ def test_a_pattern_leaves_out_what_is_named(tmp_path: Path) -> None:
         write_csv(tmp_path / "logs.csv", log((4, 4))), Roles(("*",), ("a1",), "r", episode="trip", time="t")
     )
     assert dataset.observation_names == OBSERVED
+
+
+def test_a_pattern_may_mean_a_single_column(tmp_path: Path) -> None:
+    rows = [{"r [EUR]": row.pop("r"), **row} for row in log((4, 4))]
+    roles = Roles(("*",), ACTED, reward="r *", episode="tr*", time="t")
+    dataset = imported(write_csv(tmp_path / "logs.csv", rows), roles)
+    assert dataset.observation_names == OBSERVED
+    assert dataset.rewards[1] == -0.5
+
+
+def test_short_episodes_are_not_blamed_on_the_order(tmp_path: Path) -> None:
+    """The import has sorted the rows."""
+    with pytest.raises(InputError, match="the right rows apart") as refused:
+        imported(write_csv(tmp_path / "logs.csv", log((2, *[1] * 5))))
+    assert "sorted" not in str(refused.value)
 
 
 def test_bounds_are_taken_from_the_data_only_when_asked(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ UNKNOWN = 2  # a mark that is missing
 TRUE, FALSE = ("true", "1", "1.0", "yes", "t", "y"), ("false", "0", "0.0", "no", "f", "n")
 FILL = "fill the gap, or pass `missing=forward` (the value before) or `missing=drop` (without such rows)"
 LEAVE_OUT = "fill the gap, or pass `missing=drop` (without such rows)"
+FEW = 5  # values of a column that a message lists
 ENCODE = "leave the column out, or write it as numbers (a column of 0 and 1 for each value)"
 
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -53,6 +54,8 @@ class Converter:
         self._table, self._columns, self._missing, self._bounds = table, columns, missing, bounds
         self._fillable = {*columns.observations, *columns.actions}
         self.texts: dict[str, int] = {}  # the episodes that are named by texts, each with its number
+        self._found: set[Mark] = set()  # values of marks that stand in some row
+        self._others: dict[Mark, list[str]] = {}  # what the columns of the others hold
         self.time_form = None if columns.time is None else TimeForm.of(table, columns.time)
 
     def __call__(self, part: Part) -> Block:
@@ -64,13 +67,24 @@ class Converter:
         return Block(
             observations=observations,
             actions=actions,
-            rewards=self._numbers(part, (columns.reward,))[:, 0] * np.float32(columns.sign),
+            rewards=self._rewards(part),
             next_observations=self._following(part, observations, terminals) if columns.next_observations else None,
             terminals=terminals,
             timeouts=None if columns.timeout is None else self._marks(part, columns.timeout),
             episodes=None if columns.episode is None else self._episodes(part, frame[columns.episode]),
             times=None if self.time_form is None else self._times(part, self.time_form),
         )
+
+    def refuse_absent_values(self) -> None:
+        """Refuse a value that was named as a mark and stands in no row: a slip of the pen would lose every mark."""
+        for role in ("terminal", "timeout"):
+            mark: Mark | None = getattr(self._columns, role)
+            if mark is not None and mark.value is not None and mark not in self._found:
+                held = ", ".join(self._others[mark][:FEW])
+                raise InputError(
+                    f"{self._table.name}: no row has {mark.value!r} in {mark.column}, which holds {held}; correct "
+                    f"`{role}`, or leave it out."
+                )
 
     # -- numbers ---------------------------------------------------------------------------------------------------
 
@@ -81,6 +95,10 @@ class Converter:
         if not np.isfinite(out.sum(dtype=np.float64)):
             self._refuse_broken(part, names, np.isinf(out) if missing_allowed else ~np.isfinite(out), out)
         return out
+
+    def _rewards(self, part: Part) -> np.ndarray:
+        rewards = self._numbers(part, (self._columns.reward,))[:, 0]
+        return rewards if self._columns.sign > 0 else np.float32(0) - rewards  # so that no cost is 0, and not -0
 
     def _following(self, part: Part, observations: np.ndarray, terminals: np.ndarray | None) -> np.ndarray:
         """The next observations. After a terminal there may be none: nothing is computed from it."""
@@ -166,7 +184,12 @@ class Converter:
         pl = import_polars("a table")
         cells = part.frame[mark.column]
         if mark.value is not None:
-            return _equal(self._plain(cells), mark.value).to_numpy().astype(np.uint8)
+            marked = _equal(self._plain(cells), mark.value)
+            if marked.any():
+                self._found.add(mark)
+            elif mark not in self._others:
+                self._others[mark] = cells.drop_nulls().unique(maintain_order=True).head(FEW).cast(pl.String).to_list()
+            return marked.to_numpy().astype(np.uint8)
         texts = self._plain(cells).cast(pl.String).str.strip_chars().str.to_lowercase()
         missing = (texts.is_null() | texts.is_in([text.lower() for text in MISSING])).to_numpy()
         yes, no = (texts.is_in(known).fill_null(False).to_numpy() for known in (TRUE, FALSE))

@@ -52,7 +52,7 @@ class BlockPlace(NamedTuple):
 class CsvTable:
     """A CSV file, packed by gzip or not."""
 
-    named = True
+    named = whole = True
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name

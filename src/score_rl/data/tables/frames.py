@@ -23,6 +23,8 @@ ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".pq", ".npz")
 class FrameTable:
     """A frame in memory."""
 
+    whole = True
+
     def __init__(self, frame: "polars.DataFrame", name: str, origin: Mapping[str, Any], *, named: bool = True) -> None:
         self.name, self.named = name, named
         self.names: Sequence[str] = frame.columns
@@ -50,7 +52,7 @@ class FrameTable:
 class ParquetTable:
     """A Parquet file."""
 
-    named = True
+    named = whole = True
 
     def __init__(self, path: Path) -> None:
         pl = import_polars("reading Parquet")
@@ -115,6 +117,10 @@ def _opened(path: Path) -> Table:
             return ParquetTable(path)
         case ".npz":
             return table_of_arrays(read_npz(path), path.name, file_facts(path))
+        case ".hdf5" | ".h5" | ".hdf":
+            raise InputError(
+                f"{path} is HDF5, which needs no import: look at it with score data check, and train on it."
+            )
         case ".xlsx" | ".xls" | ".ods":
             raise InputError(f"{path} is a spreadsheet; save its sheet as CSV, and import that.")
         case ".feather" | ".arrow" | ".json" | ".jsonl" | ".mat" | ".npy":

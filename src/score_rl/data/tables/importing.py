@@ -134,6 +134,8 @@ def _import(
     converter = Converter(table, columns, options.missing, given)
     with spool_beside(beside, may_miss=options.missing != "error") as spool:
         _read_all(table, columns, converter, spool, options)
+        if table.whole:
+            converter.refuse_absent_values()
         spooled = spool.whole()
         ordered = order_rows(spooled.arrays, converter.texts, columns, table.place)
         form = converter.time_form

@@ -20,6 +20,8 @@ FIRST, LAST = 3, 2  # rows of the first trajectory that are shown
 class Beginning(FrameTable):
     """The first rows of a table, each with its place there."""
 
+    whole = False
+
     def __init__(self, table: Table) -> None:
         super().__init__(table.sample, table.name, {}, named=table.named)
         self._table = table

@@ -115,14 +115,27 @@ class _Finder:
         single = (roles.reward, roles.cost, roles.episode, roles.time, roles.terminal, roles.timeout)
         lists = (*roles.observations, *roles.actions, *roles.next_observations)
         marked = [text.partition("=")[0] for text in (roles.terminal, roles.timeout) if text is not None]
-        self._named = {name for name in (*single, *marked, *lists) if name is not None and name in names}
+        alone = [text for text in (*single, *marked) if text is not None]
+        self._named = {name for name in lists if name in names}.union(*(self._matching(text) for text in alone))
 
-    def one(self, role: str, name: str) -> str:
-        if name not in self._names:
-            raise unknown_name(f"column for `{role}` in {self._table}:", name, self._names)
+    def one(self, role: str, text: str) -> str:
+        matching = self._matching(text)
+        if not matching:
+            raise unknown_name(f"column for `{role}` in {self._table}:", text, self._names)
+        name = matching[0]
+        if len(set(matching)) > 1:
+            raise InputError(
+                f"{self._table}: {text!r} matches {_shown(matching)}, but `{role}` is one column; name it."
+            )
         if list(self._names).count(name) > 1:
             raise InputError(f"{self._table} has several columns called {name!r}; give each its own name.")
         return name
+
+    def _matching(self, text: str) -> list[str]:
+        """The columns of this name, or else of this pattern."""
+        if text in self._names or not PATTERN & set(text):
+            return [name for name in self._names if name == text]
+        return [name for name in self._names if fnmatchcase(name, text)]
 
     def several(self, role: str, asked: Sequence[str]) -> tuple[str, ...]:
         found: list[str] = []
@@ -130,7 +143,7 @@ class _Finder:
             if text in self._names or not PATTERN & set(text):
                 matching = [self.one(role, text)]
             else:
-                matching = [name for name in self._names if fnmatchcase(name, text) and name not in self._named]
+                matching = [name for name in self._matching(text) if name not in self._named]
                 if not matching:
                     raise InputError(
                         f"{self._table}: no column for `{role}` matches {text!r}; it has {_shown(self._names)}."

@@ -38,6 +38,10 @@ class Table(Protocol):
         """Whether the names are somebody's: those of a matrix's columns are not."""
 
     @property
+    def whole(self) -> bool:
+        """Whether these are all rows, and not the first ones of another table."""
+
+    @property
     def sample(self) -> "polars.DataFrame":
         """Its first rows, each column as what it looks like."""
 
