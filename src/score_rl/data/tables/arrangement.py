@@ -17,7 +17,7 @@ from score_rl.data.tables.spool import Spooled
 
 CHUNK = 250_000  # rows that are written together
 GAP = 1.5  # times the usual step is a gap
-STEPS = 1_000_000  # that the usual one is found from
+STEPS = 1_000_000  # that the usual one is found from, and that are looked at together: larger arrays cost page faults
 
 
 class Gaps(NamedTuple):
@@ -151,11 +151,11 @@ def _find_gaps(ordered: Ordered, ends: np.ndarray, place: Callable[[int], str]) 
     usual = float(np.median(steps))
     found: list[int] = []
     count, longest = 0, 0.0
-    for start in range(0, len(times) - 1, 4 * STEPS):
-        part = slice(start, start + 4 * STEPS + 1)
-        apart = np.where(ends[part][:-1], 0, np.diff(times[part]))
-        late = np.flatnonzero(apart > GAP * usual)
+    for start in range(0, len(times) - 1, STEPS):
+        part = slice(start, start + STEPS + 1)
+        apart = np.diff(np.asarray(times[part]))
+        late = np.flatnonzero((apart > GAP * usual) & ~ends[part][: len(apart)])
         count += len(late)
-        longest = max(longest, float(apart.max(initial=0)))
+        longest = max(longest, float(apart[late].max(initial=0)))
         found += (start + late[: 3 - len(found)] + 1).tolist()
     return Gaps(usual, count, longest, tuple(place(ordered.row(at)) for at in found)) if count else None

@@ -53,6 +53,7 @@ class CsvTable:
     """A CSV file, packed by gzip or not."""
 
     named = whole = True
+    rows = None
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, path.name

@@ -28,7 +28,7 @@ class FrameTable:
     def __init__(self, frame: "polars.DataFrame", name: str, origin: Mapping[str, Any], *, named: bool = True) -> None:
         self.name, self.named = name, named
         self.names: Sequence[str] = frame.columns
-        self.size = len(frame)
+        self.size = self.rows = len(frame)
         self._frame, self._origin = frame, origin
 
     @property
@@ -61,7 +61,7 @@ class ParquetTable:
         self._lazy = pl.scan_parquet(path, glob=False)
         with _readable(path):
             self.names: Sequence[str] = list(self._lazy.collect_schema())
-            self.size = int(self._lazy.select(pl.len()).collect().item())
+            self.size = self.rows = int(self._lazy.select(pl.len()).collect().item())
             self.sample = self._lazy.head(SAMPLE_ROWS).collect()
 
     def parts(self, columns: Sequence[str], numbers: Collection[str], advance: Advance) -> Iterator[Part]:

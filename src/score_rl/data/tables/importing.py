@@ -132,7 +132,7 @@ def _import(
     asked = options.action_bounds
     given = None if asked == FROM_DATA else _given_bounds(table.name, asked, columns)
     converter = Converter(table, columns, options.missing, given)
-    with spool_beside(beside, may_miss=options.missing != "error") as spool:
+    with spool_beside(beside, may_miss=options.missing != "error", total=table.rows) as spool:
         _read_all(table, columns, converter, spool, options)
         if table.whole:
             converter.refuse_absent_values()
@@ -158,12 +158,22 @@ def _read_all(table: Table, columns: Columns, converter: Converter, spool: Spool
     progress = byte_progress if isinstance(table, CsvTable) else row_progress
     with progress(label, table.size, options.progress) as advance:
         for part in read_ahead(table.parts(columns.all, columns.numbers, advance)):
+            _refuse_other_length(table, spool.rows + len(part.frame), ended=False)
             try:
                 spool.add(converter(part))
             except CellError as error:
                 if options.action_bounds is None and "beyond its bounds -1 to 1" in str(error):
                     raise _no_bounds(table, error) from None
                 raise
+    _refuse_other_length(table, spool.rows, ended=True)
+
+
+def _refuse_other_length(table: Table, rows: int, *, ended: bool) -> None:
+    """Refuse a table that says how many rows it has, and has others."""
+    if table.rows is not None and (rows > table.rows or (ended and rows < table.rows)):
+        raise InputError(
+            f"{table.name} is damaged: it says that it has {table.rows:,} rows, and {rows:,} were read; write it again."
+        )
 
 
 def _no_bounds(table: Table, error: CellError) -> InputError:
@@ -188,6 +198,9 @@ def _write(
     count = recorded if arranged.keep is None else int(arranged.keep.sum())
     if not count:
         raise InputError(f"{table.name}: something is missing in every row; fill the gaps, or leave a column out.")
+    in_place = ordered.order is None and not spooled.incomplete
+    if isinstance(sink, FileSink) and spooled.begun is not None and in_place:
+        sink.adopt(spooled.begun)
     first = None if ordered.times is None else ordered.times.min()
     with row_progress("writing", count, options.progress) as advance:
         for block in arranged_blocks(spooled, ordered, arranged, columns, options.missing):

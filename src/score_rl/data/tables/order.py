@@ -9,7 +9,7 @@ from score_rl.data.tables.conversion import Block
 from score_rl.data.tables.roles import Columns
 from score_rl.errors import InputError
 
-CHUNK = 4_000_000  # rows that are looked at together
+CHUNK = 1_000_000  # rows that are looked at together; arrays of more than 32 MB cost page faults each time
 
 
 class Ordered(NamedTuple):

@@ -42,6 +42,10 @@ class Table(Protocol):
         """Whether these are all rows, and not the first ones of another table."""
 
     @property
+    def rows(self) -> int | None:
+        """How many rows it has, where that is known before they are read."""
+
+    @property
     def sample(self) -> "polars.DataFrame":
         """Its first rows, each column as what it looks like."""
 
