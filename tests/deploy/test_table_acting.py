@@ -71,7 +71,9 @@ def test_columns_that_are_missing_or_unknown_are_refused(exported: Path, score: 
     assert "end it in .csv or .parquet" in score("act", exported, "today.csv", "--out", "actions.xlsx").err
 
 
-@pytest.mark.parametrize(("cell", "said"), [("", "is empty"), ("warm", "holds 'warm'"), ("inf", "is inf")])
+@pytest.mark.parametrize(
+    ("cell", "said"), [("", "is empty"), ("warm", "holds 'warm'"), ("inf", "is inf, which is too large")]
+)
 def test_a_cell_that_is_no_number_is_named_by_its_line(exported: Path, tmp_path: Path, cell: str, said: str) -> None:
     write_table(tmp_path / "today.csv", rows=30)
     lines = (tmp_path / "today.csv").read_text().splitlines()
@@ -84,3 +86,36 @@ def test_a_cell_that_is_no_number_is_named_by_its_line(exported: Path, tmp_path:
     with pytest.raises(InputError, match=rf"today\.csv, line 21: temp_wall {said}"):
         act_on_table(open_policy(exported), tmp_path / "today.csv", out, ignore=["t"])
     assert not out.exists()
+
+
+def test_a_row_with_an_empty_cell_may_be_marked(exported: Path, score: Score) -> None:
+    """The other rows are answered as ever, wherever they stand; a row of which all is missing too."""
+    write_table(Path("today.csv"))
+    assert score("act", exported, "today.csv", "--ignore", "t").code == 0
+    whole = pl.read_csv("actions.csv")
+    lines = Path("today.csv").read_text().splitlines()
+    first, second, *rest = lines[4].split(",")
+    lines[4] = ",".join([first, "NA", *rest])
+    lines[9] = "9" + "," * lines[9].count(",")
+    Path("today.csv").write_text("\n".join(lines))
+    outcome = score("act", exported, "today.csv", "--ignore", "t", "--missing", "mark")
+    assert outcome.code == 0, outcome.err
+    assert "2 with an empty cell and no action" in outcome.out
+    answer = pl.read_csv("actions.csv")
+    left = [row for row in range(50) if row not in (3, 8)]
+    assert answer["flag"][left].to_list() == whole["flag"][left].to_list()
+    numbers = (frame[left].drop("flag").to_numpy() for frame in (answer, whole))
+    np.testing.assert_allclose(*numbers, rtol=1e-4)
+    assert answer[3].drop("flag").null_count().sum_horizontal().item() == 4
+    assert answer["flag"][[3, 8]].to_list() == ["missing", "missing"]
+
+
+def test_names_with_units_in_brackets_are_names(exported: Path, score: Score) -> None:
+    """Not patterns, which the brackets would make of them; texts are read as importing reads them."""
+    write_table(Path("today.csv"))
+    frame = pl.read_csv("today.csv").with_columns(pl.lit(1).alias("load [%]"), pl.lit(2).alias("load %"))
+    frame = frame.with_columns(pl.format(" {} ", "flow").alias("flow"))
+    frame.write_csv("today.csv")
+    outcome = score("act", exported, "today.csv", "--keep", "load [%]", "--ignore", "t", "load %")
+    assert outcome.code == 0, outcome.err
+    assert pl.read_csv("actions.csv").columns[0] == "load [%]"

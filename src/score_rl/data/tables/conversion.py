@@ -114,37 +114,8 @@ class Converter:
         out = np.empty((len(part.frame), len(names)), np.float32)
         for place, name in enumerate(names):
             with np.errstate(over="ignore"):  # what is too large for 32 bits is refused as infinite
-                out[:, place] = self._number(part, name)
+                out[:, place] = cells_as_numbers(self._table, part, name)
         return out
-
-    def _number(self, part: Part, name: str) -> np.ndarray:
-        pl = import_polars("a table")
-        cells = part.frame[name]
-        if cells.dtype == pl.String:
-            cells = self._of_text(part, cells)
-        elif not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
-            raise InputError(
-                f"{self._table.name}: {name} holds {str(cells.dtype).lower()}, but numbers are expected; {ENCODE}."
-            )
-        return cells.cast(pl.Float64).fill_null(float("nan")).to_numpy()
-
-    def _of_text(self, part: Part, cells: "polars.Series") -> "polars.Series":
-        pl = import_polars("a table")
-        stripped = cells.str.strip_chars()
-        stripped = pl.select(
-            pl.when(stripped.is_in(MISSING)).then(None).otherwise(stripped).alias(cells.name)
-        ).to_series()
-        numbers = stripped.cast(pl.Float64, strict=False)
-        wrong = (numbers.is_null() & stripped.is_not_null()).to_numpy()
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            others = stripped.filter(numbers.is_null()).unique().drop_nulls().sort().head(4).to_list()
-            shown = ", ".join(map(repr, others))
-            raise CellError(
-                self._table, cells.name, part.first + row, f"holds {stripped[row]!r}, which is no number",
-                f"{ENCODE} (texts in it: {shown})",
-            )  # fmt: skip
-        return numbers
 
     def _refuse_broken(self, part: Part, names: Sequence[str], broken: np.ndarray, numbers: np.ndarray) -> None:
         if not broken.any():
@@ -247,6 +218,34 @@ class Converter:
                 self._table, form.column, part.first + row, f"is {cells[row]!r}, which is {form.expected}", form.remedy
             )
         return ticks.to_numpy()
+
+
+def cells_as_numbers(table: Table, part: Part, name: str) -> np.ndarray:
+    """A column in float64, NaN where a cell is missing. A cell that is no number is refused by its line."""
+    pl = import_polars("a table")
+    cells = part.frame[name]
+    if cells.dtype == pl.String:
+        cells = _texts_as_numbers(table, part, cells)
+    elif not (cells.dtype.is_numeric() or cells.dtype in (pl.Boolean, pl.Null)):
+        raise InputError(f"{table.name}: {name} holds {str(cells.dtype).lower()}, but numbers are expected; {ENCODE}.")
+    return cells.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+
+
+def _texts_as_numbers(table: Table, part: Part, cells: "polars.Series") -> "polars.Series":
+    pl = import_polars("a table")
+    stripped = cells.str.strip_chars()
+    stripped = pl.select(pl.when(stripped.is_in(MISSING)).then(None).otherwise(stripped).alias(cells.name)).to_series()
+    numbers = stripped.cast(pl.Float64, strict=False)
+    wrong = (numbers.is_null() & stripped.is_not_null()).to_numpy()
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        others = stripped.filter(numbers.is_null()).unique().drop_nulls().sort().head(4).to_list()
+        shown = ", ".join(map(repr, others))
+        raise CellError(
+            table, cells.name, part.first + row, f"holds {stripped[row]!r}, which is no number",
+            f"{ENCODE} (texts in it: {shown})",
+        )  # fmt: skip
+    return numbers
 
 
 def _equal(cells: "polars.Series", value: str) -> "polars.Series":

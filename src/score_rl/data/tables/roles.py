@@ -107,6 +107,13 @@ def resolve(roles: Roles, names: Sequence[str], table: str) -> Columns:
     return dataclasses.replace(columns, units=_units(roles.units, columns, table))
 
 
+def columns_called(text: str, names: Sequence[str]) -> list[str]:
+    """The columns of this name, or else of this pattern: `flow [l/h]` is a name where there is such a column."""
+    if text in names or not PATTERN & set(text):
+        return [name for name in names if name == text]
+    return [name for name in names if fnmatchcase(name, text)]
+
+
 class _Finder:
     """Finds names and patterns among the columns of a table."""
 
@@ -116,10 +123,12 @@ class _Finder:
         lists = (*roles.observations, *roles.actions, *roles.next_observations)
         marked = [text.partition("=")[0] for text in (roles.terminal, roles.timeout) if text is not None]
         alone = [text for text in (*single, *marked) if text is not None]
-        self._named = {name for name in lists if name in names}.union(*(self._matching(text) for text in alone))
+        self._named = {name for name in lists if name in names}.union(
+            *(columns_called(text, self._names) for text in alone)
+        )
 
     def one(self, role: str, text: str) -> str:
-        matching = self._matching(text)
+        matching = columns_called(text, self._names)
         if not matching:
             raise unknown_name(f"column for `{role}` in {self._table}:", text, self._names)
         name = matching[0]
@@ -131,19 +140,13 @@ class _Finder:
             raise InputError(f"{self._table} has several columns called {name!r}; give each its own name.")
         return name
 
-    def _matching(self, text: str) -> list[str]:
-        """The columns of this name, or else of this pattern."""
-        if text in self._names or not PATTERN & set(text):
-            return [name for name in self._names if name == text]
-        return [name for name in self._names if fnmatchcase(name, text)]
-
     def several(self, role: str, asked: Sequence[str]) -> tuple[str, ...]:
         found: list[str] = []
         for text in asked:
             if text in self._names or not PATTERN & set(text):
                 matching = [self.one(role, text)]
             else:
-                matching = [name for name in self._matching(text) if name not in self._named]
+                matching = [name for name in columns_called(text, self._names) if name not in self._named]
                 if not matching:
                     raise InputError(
                         f"{self._table}: no column for `{role}` matches {text!r}; it has {_shown(self._names)}."
@@ -180,7 +183,7 @@ def _units(asked: Mapping[str, str], columns: Columns, table: str) -> dict[str, 
     named = (*columns.observations, *columns.actions)
     units = {name: found.group(1) for name in named if (found := UNIT.search(name))}
     for text, unit in asked.items():
-        matching = [name for name in named if name == text or fnmatchcase(name, text)]
+        matching = columns_called(text, named)
         if not matching:
             raise InputError(
                 f"{table}: `units` names {text!r}, which is no observation and no action; those are {_shown(named)}."
