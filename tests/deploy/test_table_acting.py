@@ -94,7 +94,7 @@ def test_a_row_with_an_empty_cell_may_be_marked(exported: Path, score: Score) ->
     assert score("act", exported, "today.csv", "--ignore", "t").code == 0
     whole = pl.read_csv("actions.csv")
     lines = Path("today.csv").read_text().splitlines()
-    first, second, *rest = lines[4].split(",")
+    first, _, *rest = lines[4].split(",")
     lines[4] = ",".join([first, "NA", *rest])
     lines[9] = "9" + "," * lines[9].count(",")
     Path("today.csv").write_text("\n".join(lines))

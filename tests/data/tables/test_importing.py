@@ -1,5 +1,6 @@
 """Any table that import accepts gives what a plain loop gives; any that it refuses is named by column and line."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tests.plants import heating
 from .tables import ACTED, OBSERVED, log, plain_transitions, transitions, write_csv
 
 ROLES = Roles(observations=("o*",), actions=ACTED, reward="r", episode="trip", time="t")
+MARKED = Roles(observations=("o*",), actions=ACTED, reward="r", episode="trip", time="t", terminal="end")
 HEATING = Roles(observations=("temp*", "flow"), actions=("valve", "pump"), reward="r", episode="trip", time="t")
 BOUNDS = (0.0, 250.0, 600.0, 2400.0)
 
@@ -60,12 +62,24 @@ def tables(draw: st.DrawFn, missing: str) -> list[dict[str, Any]]:
     return draw(st.permutations(rows))
 
 
+def written(folder: Path, rows: list[dict[str, Any]], kind: str) -> Path:
+    """The table in a file of this kind, of which nothing else is left in the folder."""
+    if kind == "csv":
+        return write_csv(folder / "logs.csv", rows)
+    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
+    if kind == "parquet":
+        frame.write_parquet(folder / "logs.parquet")
+        return folder / "logs.parquet"
+    text = frame.write_csv(separator=";", decimal_comma=True, line_terminator="\r\n", quote_style="non_numeric")
+    (folder / "logs.csv.gz").write_bytes(gzip.compress(text.encode()))
+    return folder / "logs.csv.gz"
+
+
 def outcome(path: Path, rows: list[dict[str, Any]], missing: str) -> None:
     """Import either gives the plain loop's transitions, or says why there are none or too few."""
     wanted = plain_transitions(rows, missing)
-    roles = Roles(("o*",), ACTED, reward="r", episode="trip", time="t", terminal="end")
     try:
-        dataset = imported(write_csv(path, rows), roles, missing=missing)
+        dataset = imported(path, MARKED, missing=missing)
     except InputError as error:
         kept = sum(all(row[name] is not None for name in (*OBSERVED, *ACTED, "r")) for row in rows)
         said = str(error)
@@ -84,9 +98,9 @@ FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthChec
 @pytest.mark.parametrize("missing", ["error", "forward", "drop"])
 def test_rows_in_any_order_give_what_a_plain_loop_gives(tmp_path: Path, missing: str) -> None:
     @FEW
-    @given(rows=tables(missing))
-    def check(rows: list[dict[str, Any]]) -> None:
-        outcome(tmp_path / "logs.csv", rows, missing)
+    @given(rows=tables(missing), kind=st.sampled_from(["csv", "european csv", "parquet"]))
+    def check(rows: list[dict[str, Any]], kind: str) -> None:
+        outcome(written(tmp_path, rows, kind), rows, missing)
 
     check()
 
@@ -101,6 +115,9 @@ faults = st.sampled_from(
         ("r", "1e60"),
         ("trip", None),
         ("t", "soon"),
+        ("t", None),
+        ("end", "perhaps"),
+        ("end", None),
     ]
 )
 
@@ -110,15 +127,30 @@ faults = st.sampled_from(
 def test_a_cell_that_cannot_be_used_is_named_by_column_and_line(
     tmp_path: Path, fault: tuple[str, Any], place: int, shuffle: Any
 ) -> None:
-    rows = log((5, 4, 3))
+    rows = log((5, 4, 3), end=0)
     shuffle.shuffle(rows)
     column, text = fault
     rows[place][column] = text
     with pytest.raises(InputError) as refused:
-        imported(write_csv(tmp_path / "logs.csv", rows))
+        imported(write_csv(tmp_path / "logs.csv", rows), MARKED)
     said = str(refused.value)
-    assert column in said
+    assert f" {column} " in said
     assert f"line {place + 2}:" in said
+
+
+@FEW
+@given(one=st.integers(0, 10), other=st.integers(0, 10), shuffle=st.randoms(use_true_random=False))
+def test_rows_of_one_time_are_named_by_both_lines(tmp_path: Path, one: int, other: int, shuffle: Any) -> None:
+    rows = log((12,))
+    rows[one]["t"] = rows[one if one == other else other]["t"]
+    shuffle.shuffle(rows)
+    path = write_csv(tmp_path / "logs.csv", rows)
+    if one == other:
+        imported(path)
+        return
+    lines = sorted(number + 2 for number, row in enumerate(rows) if row["t"] == other)
+    with pytest.raises(InputError, match=f"t of another row .*such as line {lines[0]} and line {lines[1]}:"):
+        imported(path)
 
 
 def test_shuffled_rows_give_the_same_file(tmp_path: Path) -> None:
