@@ -74,6 +74,21 @@ def test_shuffled_rows() -> None:
     assert "look shuffled" in only(made(**shuffled))
 
 
+def test_rows_sorted_by_episode_and_not_by_time() -> None:
+    """Shuffled within each trajectory, as where a table was sorted by its episodes alone."""
+    generator, starts = np.random.default_rng(1), range(0, EPISODES * STEPS, STEPS)
+    order = np.concatenate([start + generator.permutation(STEPS) for start in starts])
+    rows = plant()
+    shuffled = {key: rows[key][order] for key in ("observations", "actions", "rewards")}
+    assert "look shuffled" in only(made(**shuffled))
+
+
+def test_short_trajectories_that_drift_are_in_order() -> None:
+    """In two rows a step is all that changes."""
+    timeouts = np.arange(EPISODES * STEPS) % 3 == 2
+    assert not any("look shuffled" in warning for warning in find_warnings(made(timeouts=timeouts)))
+
+
 def test_rows_that_are_nearly_all_ends() -> None:
     timeouts = np.zeros(EPISODES * STEPS, bool)
     timeouts[::4] = True

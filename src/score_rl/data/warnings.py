@@ -15,7 +15,8 @@ from score_rl.envs.tasks import task_of
 
 NARROW = 0.2  # an action that uses less of its bounds leaves most of them unknown
 OUTLIERS = 0.001  # share at either end that does not count as used
-UNRELATED = 0.8  # E[(s' - s)²]/(2·Var s): 1 where rows are shuffled, 0.2 at most in any locomotion data
+UNRELATED = 0.6  # change over one row by that over more rows, squared: 1 where rows are shuffled
+APART = (2, 3, 5, 8)  # rows, over which recorded observations change more than over one
 JUMP = 3.0  # times the change that nine in ten steps stay below, in most observations at once
 LARGE = 30.0  # observations in such units drown the others; the locomotion tasks' deviations stay below 15
 ENOUGH = 200  # rows, before anything is said of how they change
@@ -93,15 +94,14 @@ def find_continued_terminals(dataset: Dataset) -> Iterator[str]:
 
 
 def find_unrelated_rows(dataset: Dataset) -> Iterator[str]:
-    """In shuffled rows no observation is near its next one."""
-    changes, spread = _sample(_changes(dataset)), dataset.observations.var(axis=0, dtype=np.float64)
-    varying = spread > 0
-    if len(changes) < ENOUGH or not varying.any():
-        return
-    if (np.square(changes[:, varying]).mean(axis=0, dtype=np.float64) / (2 * spread[varying])).min() > UNRELATED:
+    """In shuffled rows no observation is near its next one, be they shuffled all over or within each trajectory."""
+    one, farther = _change_by_distance(dataset)
+    varying = farther > 0
+    if varying.any() and (one[varying] / farther[varying]).min() > UNRELATED:
         yield (
             "Consecutive observations differ as much as any two picked at random: the rows look shuffled. Store them "
-            "in the order in which they were recorded, trajectory after trajectory."
+            "in the order in which they were recorded, trajectory after trajectory and, within each, in the order of "
+            "time."
         )
 
 
@@ -180,6 +180,27 @@ def find_large_observations(dataset: Dataset, method: str) -> Iterator[str]:
             f"and {method} takes observations as they are: large ones drown the others. Pass "
             "`config.normalise_states=True`."
         )
+
+
+def _change_by_distance(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """The mean squares of the changes in each observation: over one row, and the most of those over more rows.
+
+    Recorded rows differ the more the farther they are apart; in shuffled ones it makes no difference. Where too few
+    trajectories are long, all rows are what is farther. Where there are too few rows, nothing changes.
+    """
+    lengths = dataset.trajectories[:, 1] - dataset.trajectories[:, 0]
+    long = dataset.trajectories[lengths > max(APART)]
+    long = long[:: max(1, -(-int((long[:, 1] - long[:, 0]).sum()) // SAMPLE))]
+    lengths = long[:, 1] - long[:, 0]
+    if lengths.sum() - len(long) < ENOUGH:
+        changes = _sample(_changes(dataset))
+        whole = 2 * dataset.observations.var(axis=0, dtype=np.float64)
+        return np.square(changes, dtype=np.float64).mean(axis=0), whole * (len(changes) >= ENOUGH)
+    first = np.cumsum(lengths) - lengths
+    number = np.repeat(np.arange(len(long)), lengths)  # of each row's trajectory
+    rows = dataset.observations[np.arange(len(number)) + (long[:, 0] - first)[number]].astype(np.float64)
+    squares = [np.square(rows[by:] - rows[:-by])[number[by:] == number[:-by]].mean(axis=0) for by in (1, *APART)]
+    return squares[0], np.max(squares[1:], axis=0)
 
 
 def listed(numbers: np.ndarray | Sequence[object], shown: int = 5) -> str:
