@@ -186,7 +186,7 @@ def _change_by_distance(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """The mean squares of the changes in each observation: over one row, and the most of those over more rows.
 
     Recorded rows differ the more the farther they are apart; in shuffled ones it makes no difference. Where too few
-    trajectories are long, all rows are what is farther. Where there are too few rows, nothing changes.
+    trajectories are long, all rows are what is farther. Where there are too few rows, there is nothing.
     """
     lengths = dataset.trajectories[:, 1] - dataset.trajectories[:, 0]
     long = dataset.trajectories[lengths > max(APART)]
@@ -194,8 +194,10 @@ def _change_by_distance(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
     lengths = long[:, 1] - long[:, 0]
     if lengths.sum() - len(long) < ENOUGH:
         changes = _sample(_changes(dataset))
+        if len(changes) < ENOUGH:
+            return np.zeros(0), np.zeros(0)
         whole = 2 * dataset.observations.var(axis=0, dtype=np.float64)
-        return np.square(changes, dtype=np.float64).mean(axis=0), whole * (len(changes) >= ENOUGH)
+        return np.square(changes, dtype=np.float64).mean(axis=0), whole
     first = np.cumsum(lengths) - lengths
     number = np.repeat(np.arange(len(long)), lengths)  # of each row's trajectory
     rows = dataset.observations[np.arange(len(number)) + (long[:, 0] - first)[number]].astype(np.float64)
