@@ -202,6 +202,9 @@ def test_the_same_rows_in_every_format(tmp_path: Path) -> None:
         lambda minute: f"2024-02-28 23:{minute:02}:00",
         lambda minute: f"2024-02-28T23:{minute:02}:00.250Z",
         lambda minute: f"28.02.2024 23:{minute:02}",
+        lambda minute: f"2/28/2024 11:{minute:02} PM",
+        lambda minute: f"28/2/2024 23:{minute:02}",
+        lambda minute: f"23:{minute:02}:00",
     ],
 )
 def test_times_as_dates(tmp_path: Path, written: Any) -> None:
@@ -213,10 +216,16 @@ def test_times_as_dates(tmp_path: Path, written: Any) -> None:
     assert gaps is not None
     assert (gaps.number, gaps.places) == (1, ("line 3",))
     with h5py.File(out) as file:
-        np.testing.assert_array_equal(file["times"][:5], np.arange(5) * 120.0)
+        np.testing.assert_allclose(file["times"][:5], np.arange(5) * 120.0)
     assert transitions(load_dataset(out)) == plain_transitions(rows)
     cut = import_table(open_table(path), ROLES, out, Options(gap=300))
     assert sorted(cut.lengths) == [2, 4, 5]
+
+
+def test_dates_of_which_either_number_may_be_the_month_are_refused(tmp_path: Path) -> None:
+    rows = log((5, 6), t=lambda episode, step: f"{episode + 1}/{step + 1}/2024")
+    with pytest.raises(InputError, match=r"line 3: t is '1/2/2024', of which either number may be the month"):
+        imported(write_csv(tmp_path / "logs.csv", rows))
 
 
 def test_what_the_file_says_of_itself(tmp_path: Path) -> None:
@@ -294,6 +303,12 @@ def test_given_next_observations(tmp_path: Path) -> None:
         ("trip,t,o1,o2,a1,r\n", "has no rows"),
         ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n0,0,1,2,0,1\n", "such as line 2 and line 3: keep one of them"),
         ("trip,t,o1,o2,a1,r\n0,0,on,2,0,1\n0,1,off,2,0,1\n", r"line 2: o1 holds 'on'.*\(texts in it: 'off', 'on'\)"),
+        (
+            "trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n" + "0,1,5%,2,0,1\n" * 2,
+            "line 3: o1 holds '5%'.* a number and nothing else",
+        ),
+        ("# a logger\ntrip,t,o1,o2,a1,r\n", "line 2: it has 6 cells, but the first line names 1 column; remove what"),
+        ("trip,t,o1,o2,a1,r\n0,0,[m],2,0,1\n" + "0,1,1,2,0,1\n" * 20, "line 2: o1 holds .*; correct it, or remove"),
         ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\nA7,0,1,2,0,1\n", None),
         ("\xff\xfet\0r\0", "save it again as CSV in UTF-8"),
     ],

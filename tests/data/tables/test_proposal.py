@@ -102,6 +102,19 @@ def test_an_hour_that_begins_anew_is_no_time() -> None:
     assert "hour" in found.observations
 
 
+def test_a_line_of_units_below_the_names_is_named(tmp_path: Path) -> None:
+    (tmp_path / "logs.csv").write_text("trip,t,temp,valve,r\n-,s,°C,%,EUR\n" + "0,1,20.5,0.5,-1\n" * 3)
+    with pytest.raises(InputError, match="line 2: it holds texts where all lines below hold numbers; remove it"):
+        propose(open_table(tmp_path / "logs.csv"))
+
+
+def test_times_that_cannot_be_read_are_not_passed_over() -> None:
+    rows = [{**row, "time": f"{number % 3 + 1}/1/2024"} for number, row in enumerate(campaigns())]
+    for row in rows:
+        del row["day"]
+    assert any("in the order of time, which cannot be read" in text for text in proposed(rows).unclear)
+
+
 @pytest.mark.parametrize("make", [campaigns, irrigation])
 def test_the_proposed_command_works_as_it_stands(make: Any, score: Score, tmp_path: Path) -> None:
     pl.DataFrame(make()).write_csv(tmp_path / "logs.csv", separator=";", decimal_comma=True)

@@ -4,6 +4,7 @@ A missing number becomes NaN here, and a missing mark `UNKNOWN`. What is done ab
 rows are sorted (`arrangement`).
 """
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ TRUE, FALSE = ("true", "1", "1.0", "yes", "t", "y"), ("false", "0", "0.0", "no",
 FILL = "fill the gap, or pass `missing=forward` (the value before) or `missing=drop` (without such rows)"
 LEAVE_OUT = "fill the gap, or pass `missing=drop` (without such rows)"
 FEW = 5  # values of a column that a message lists
+RARE = 0.1  # share of cells with a text, below which it is a slip
 ENCODE = "leave the column out, or write it as numbers (a column of 0 and 1 for each value)"
 
 Bounds = tuple[np.ndarray, np.ndarray]
@@ -241,10 +243,11 @@ def _texts_as_numbers(table: Table, part: Part, cells: "polars.Series") -> "pola
         row = int(np.flatnonzero(wrong)[0])
         others = stripped.filter(numbers.is_null()).unique().drop_nulls().sort().head(4).to_list()
         shown = ", ".join(map(repr, others))
-        raise CellError(
-            table, cells.name, part.first + row, f"holds {stripped[row]!r}, which is no number",
-            f"{ENCODE} (texts in it: {shown})",
-        )  # fmt: skip
+        many = wrong.sum() > RARE * len(wrong) or len(others) > 1
+        remedy = f"{ENCODE} (texts in it: {shown})" if many else "correct it, or remove the line"
+        if re.match(r"[+-]?[.,]?\d", stripped[row]):  # such as 45%
+            remedy = "write it as a number and nothing else"
+        raise CellError(table, cells.name, part.first + row, f"holds {stripped[row]!r}, which is no number", remedy)
     return numbers
 
 

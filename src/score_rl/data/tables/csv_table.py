@@ -303,9 +303,13 @@ def _refuse_ragged(block: bytes, form: Form, name: str, line: int) -> None:
     rows = _rows(block.decode(form.encoding, errors="replace"), form.separator, name, line)
     for number, cells in enumerate(rows):
         if len(cells) > len(form.names):
+            names = len(form.names)
+            remedy = f"correct that line, or quote what holds {form.separator!r}"
+            if names == 1:
+                remedy = "remove what stands above the line with the names of the columns"
+            named = "1 column" if names == 1 else f"{names} columns"
             raise InputError(
-                f"{name}, line {line + number}: it has {len(cells)} cells, but the first line names "
-                f"{len(form.names)} columns; correct that line, or quote what holds {form.separator!r}."
+                f"{name}, line {line + number}: it has {len(cells)} cells, but the first line names {named}; {remedy}."
             )
 
 

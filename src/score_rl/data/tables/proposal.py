@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from score_rl.data.tables.conversion import Missing
+from score_rl.data.tables.csv_table import CsvTable, as_they_look
 from score_rl.data.tables.first_rows import ascends, is_plain, may_tell_episodes, tells_apart, words_at_ends
 from score_rl.data.tables.roles import Roles
 from score_rl.data.tables.table import Table, import_polars
@@ -70,8 +71,10 @@ def propose(table: Table, given: Mapping[str, str | None] | None = None) -> Prop
     if len(following) != len(observations):
         following = []
     texts = [name for name in rest if name not in numbers]
+    if not numbers:
+        _refuse_units_below_names(table)
     missing = _missing(sample, [*observations, *actions], [*following, chosen.get("reward", chosen.get("cost"))])
-    unclear = [*_lacking(actions, chosen), *_marks(sample, texts, chosen)]
+    unclear = [*_lacking(actions, chosen), *_unread_times(table, texts, chosen), *_marks(sample, texts, chosen)]
     if other is not None:
         unclear.append(
             f"whether {other} belongs to the reward, where it is left out; if so, write one column of "
@@ -133,6 +136,27 @@ def _lacking(actions: Sequence[str], chosen: Mapping[str, str]) -> Iterator[str]
         yield "which column is the reward, or --cost"
     if not {"episode", "terminal", "timeout"} & set(chosen):
         yield "which column tells the episodes; without one the whole table is one"
+
+
+def _refuse_units_below_names(table: Table) -> None:
+    """Some loggers write a second line of units. It makes texts of all columns."""
+    kinds = import_polars("a table").selectors
+    below = table.sample[1:].select(kinds.string())
+    if isinstance(table, CsvTable) and as_they_look(below).select(kinds.numeric()).width:
+        raise InputError(
+            f"{table.name}, {table.place(0)}: it holds texts where all lines below hold numbers; remove it, and write "
+            "units behind the names, as in 'temp [°C]'."
+        )
+
+
+def _unread_times(table: Table, texts: Sequence[str], chosen: Mapping[str, str]) -> Iterator[str]:
+    """Columns that are named as times, and hold something else."""
+    for name in texts if "time" not in chosen else ():
+        if _named_as("time", name):
+            try:
+                TimeForm.of(table, name)
+            except InputError as error:
+                yield f"whether the rows stand in the order of {name}, which cannot be read: {str(error).rstrip('.')}"
 
 
 def _marks(sample: "polars.DataFrame", texts: Sequence[str], chosen: Mapping[str, str]) -> Iterator[str]:

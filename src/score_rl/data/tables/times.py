@@ -8,11 +8,17 @@ from score_rl.errors import InputError
 if TYPE_CHECKING:
     import polars
 
-FORMS = (  # ISO 8601 and what is near it, and days before months where dots stand between; slashes do not tell
+FORMS = (  # ISO 8601 and what is near it, and days before months where dots stand between
     "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d",
     "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M:%S%.f%#z", "%Y/%m/%d %H:%M:%S%.f", "%Y/%m/%d %H:%M",
     "%d.%m.%Y %H:%M:%S%.f", "%d.%m.%Y %H:%M", "%d.%m.%Y",
 )  # fmt: skip
+SLASHED = tuple(  # the days above 12 tell which is which
+    f"{date}{time}"
+    for date in ("%m/%d/%Y", "%d/%m/%Y")
+    for time in ("", " %H:%M:%S%.f", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
+)
+OF_DAY = ("%H:%M:%S%.f", "%H:%M")
 EXACT = 1 << 52  # whole numbers up to here are exact as floats
 SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}
 
@@ -48,12 +54,13 @@ class TimeForm(NamedTuple):
         texts = cells.drop_nulls()
         if not len(texts):
             raise InputError(f"{table.name}: {column} holds no times in its first rows; name another column as `time`.")
-        read = {form: _parsed(texts, form) for form in FORMS} | {
+        read = {form: _parsed(texts, form) for form in (*FORMS, *SLASHED, *OF_DAY)} | {
             None: texts.str.strip_chars().cast(pl.Float64, strict=False)
         }
         best = min(read, key=lambda form: read[form].null_count())
         if read[best].null_count() == 0 and best is not None:
-            return cls(column, best, 1e-6)
+            _refuse_ambiguous(table, column, cells, [read[form] for form in SLASHED])
+            return cls(column, best, 1e-9 if best in OF_DAY else 1e-6)
         wrong = int(read[best].is_null().arg_true()[0])
         row = int(cells.is_not_null().arg_true()[wrong])
         raise CellError(
@@ -78,5 +85,16 @@ class TimeForm(NamedTuple):
 def _parsed(texts: "polars.Series", form: str) -> "polars.Series":
     pl = import_polars("a table")
     stripped = texts.str.strip_chars()
-    parsed: Any = stripped.str.strptime(pl.Datetime("us"), form, strict=False)
+    parsed: Any = stripped.str.strptime(pl.Time if form in OF_DAY else pl.Datetime("us"), form, strict=False)
     return parsed
+
+
+def _refuse_ambiguous(table: Table, column: str, cells: "polars.Series", read: "list[polars.Series]") -> None:
+    """Refuse dates such as 1/2/2024 where no day above 12 says which number is the month."""
+    whole = [times for times in read if times.null_count() == 0]
+    if any(not times.equals(whole[0]) for times in whole[1:]):
+        row = int((whole[0] != whole[-1]).arg_true()[0])
+        raise CellError(
+            table, column, int(cells.is_not_null().arg_true()[row]),
+            f"is {cells.drop_nulls()[row]!r}, of which either number may be the month", "write 2024-01-31 12:00:00",
+        )  # fmt: skip
