@@ -307,7 +307,7 @@ def test_given_next_observations(tmp_path: Path) -> None:
             "trip,t,o1,o2,a1,r\n0,0,1,2,0,1\n" + "0,1,5%,2,0,1\n" * 2,
             "line 3: o1 holds '5%'.* a number and nothing else",
         ),
-        ("# a logger\ntrip,t,o1,o2,a1,r\n", "line 2: it has 6 cells, but the first line names 1 column; remove what"),
+        ("# a logger\ntrip,t,o1,o2,a1,r\n", "first line names 1 column .*; remove what stands above"),
         ("trip,t,o1,o2,a1,r\n0,0,[m],2,0,1\n" + "0,1,1,2,0,1\n" * 20, "line 2: o1 holds .*; correct it, or remove"),
         ("trip,t,o1,o2,a1,r\n0,0,1,2,0,1\nA7,0,1,2,0,1\n", None),
         ("\xff\xfet\0r\0", "save it again as CSV in UTF-8"),

@@ -246,6 +246,12 @@ def _guess_form(beginning: bytes, path: Path) -> Form:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path} has several columns called {twice!r}; give each its own name in the first line.")
+    below = _first_line(beginning[len(first) :]).decode(encoding, errors="replace")
+    if len(names) == 1 and any(mark in below for mark in SEPARATORS):
+        raise InputError(
+            f"{path}: the first line names 1 column ({printable(names[0][:40])}), and the second has more cells; "
+            "remove what stands above the line with the names of the columns."
+        )
     if all(_is_number(name) for name in names):
         raise InputError(
             f"{path}: the first line holds numbers ({', '.join(names[:4])}, ...), but the names of the columns are "
@@ -303,13 +309,9 @@ def _refuse_ragged(block: bytes, form: Form, name: str, line: int) -> None:
     rows = _rows(block.decode(form.encoding, errors="replace"), form.separator, name, line)
     for number, cells in enumerate(rows):
         if len(cells) > len(form.names):
-            names = len(form.names)
-            remedy = f"correct that line, or quote what holds {form.separator!r}"
-            if names == 1:
-                remedy = "remove what stands above the line with the names of the columns"
-            named = "1 column" if names == 1 else f"{names} columns"
             raise InputError(
-                f"{name}, line {line + number}: it has {len(cells)} cells, but the first line names {named}; {remedy}."
+                f"{name}, line {line + number}: it has {len(cells)} cells, but the first line names "
+                f"{len(form.names)} columns; correct that line, or quote what holds {form.separator!r}."
             )
 
 
