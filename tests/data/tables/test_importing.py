@@ -1,5 +1,6 @@
 """Any table that import accepts gives what a plain loop gives; any that it refuses is named by column and line."""
 
+import dataclasses
 import gzip
 import json
 from pathlib import Path
@@ -179,6 +180,20 @@ def test_blocks_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path.write_text("\n".join(text))
     with pytest.raises(InputError, match=r"line 901: temp_wall holds 'warm', which is no number"):
         imported(path, HEATING, action_bounds="data")
+
+
+@pytest.mark.parametrize("word", ["NA", "-", "null", "nan"])
+def test_words_say_that_something_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    """In the first block or a later one: blocks of numbers alone are read in a faster way."""
+    monkeypatch.setattr("score_rl.data.tables.csv_table.BLOCK", 500)
+    rows = log((30, 30, 30), where="A")
+    rows[77]["o2"] = None
+    empty = imported(write_csv(tmp_path / "logs.csv", rows), missing="forward").checksum
+    rows[77]["o2"] = word
+    assert imported(write_csv(tmp_path / "logs.csv", rows), missing="forward").checksum == empty
+    rows[60]["where"] = word
+    with pytest.raises(InputError, match="line 62: where is missing"):
+        imported(write_csv(tmp_path / "logs.csv", rows), dataclasses.replace(ROLES, episode="where"), missing="forward")
 
 
 def test_the_same_rows_in_every_format(tmp_path: Path) -> None:

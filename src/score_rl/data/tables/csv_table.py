@@ -65,6 +65,7 @@ class CsvTable:
         self._beginning = beginning
         self._blocks_read = [BlockPlace(0, 2, True)]
         self._sha256 = ""
+        self._only_numbers = True  # until a word stands where a number is missing
 
     @cached_property
     def sample(self) -> "polars.DataFrame":
@@ -131,13 +132,17 @@ class CsvTable:
         """Columns that look like numbers as such, all others as text."""
         pl = import_polars("reading CSV")
         wanted = {f"{place}": types[name] for place, name in zip(places, types, strict=True)}
+        names = {str(place): name for place, name in zip(places, types, strict=True)}
+        failed = (pl.exceptions.PolarsError, UnicodeError)
+        if self._only_numbers:
+            with suppress(*failed):
+                return self._frame(block, places, wanted, words=False).rename(names)
         try:
-            frame = self._frame(block, places, wanted)
-        except (pl.exceptions.PolarsError, UnicodeError):
+            frame = self._frame(block, places, wanted).rename(names)
+        except failed:
             _refuse_ragged(block, self.form, self.name, line)
-            frame = self._texts(block, places)  # whoever converts the texts names the cell that is wrong
-        else:
-            frame = frame.rename({str(place): name for place, name in zip(places, types, strict=True)})
+            return self._texts(block, places)  # whoever converts the texts names the cell that is wrong
+        self._only_numbers = False
         return frame
 
     def _texts(self, block: bytes, places: Sequence[int]) -> "polars.DataFrame":
@@ -152,19 +157,25 @@ class CsvTable:
             frame = frame.with_columns(pl.all().str.replace(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$", "${1}.${2}"))
         return frame.rename({str(place): self.names[place] for place in places})
 
-    def _frame(self, block: bytes, places: Sequence[int], types: Mapping[str, Any]) -> "polars.DataFrame":
+    def _frame(
+        self, block: bytes, places: Sequence[int], types: Mapping[str, Any], *, words: bool = True
+    ) -> "polars.DataFrame":
+        """The columns under their places. `words` says whether numbers may be missing by a word, such as NA: looking
+        for it costs as much as reading the numbers."""
         pl = import_polars("reading CSV")
         text = block if self.form.encoding == "utf-8" else block.decode(self.form.encoding).encode()
         header = self.form.separator.join(map(str, range(len(self.names)))).encode()
-        return pl.read_csv(
+        frame = pl.read_csv(
             b"".join([header, b"\n", text]),
             columns=list(map(str, places)),
             separator=self.form.separator,
             decimal_comma=self.form.decimal_comma,
-            null_values=list(MISSING),
+            null_values=list(MISSING) if words else None,
             schema_overrides=types,
             infer_schema=False,
         ).select(list(map(str, places)))
+        texts = pl.col([name for name, kind in types.items() if kind == pl.String])
+        return frame if words else frame.with_columns(pl.when(~texts.is_in(MISSING)).then(texts))
 
 
 class _Reading:
