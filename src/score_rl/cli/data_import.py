@@ -68,7 +68,7 @@ class DataImport:
     """What a policy may use: LOW HIGH for all actions, or LOW HIGH of each; `data` takes the least and most that was
     recorded. ±1 unless given."""
     missing: Literal["error", "forward", "drop"] = "error"
-    """Empty cells: refuse them, take the value before in the episode (observations and actions only), or leave such
+    """Empty cells: refuse them, take the value before in the trajectory (observations and actions only), or leave such
     rows out, where a trajectory then ends."""
     gap: float | None = None
     """A trajectory ends where the next row comes later than this; in seconds if times are dates."""

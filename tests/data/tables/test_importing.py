@@ -237,6 +237,16 @@ def test_times_as_dates(tmp_path: Path, written: Any) -> None:
     assert sorted(cut.lengths) == [2, 4, 5]
 
 
+def test_no_value_is_carried_over_a_gap_that_ends_a_trajectory(tmp_path: Path) -> None:
+    rows = log((8,), t=lambda episode, step: step + (100 if step > 3 else 0))
+    rows[2]["o2"] = rows[4]["o2"] = rows[6]["o2"] = None
+    path = write_csv(tmp_path / "logs.csv", rows)
+    summary = import_table(open_table(path), ROLES, tmp_path / "x.hdf5", Options(missing="forward", gap=10))
+    assert (summary.lengths.tolist(), summary.arranged.left_out, summary.arranged.filled) == ([4, 3], 1, {"o2": 2})
+    whole = import_table(open_table(path), ROLES, tmp_path / "x.hdf5", Options(missing="forward"))
+    assert (whole.lengths.tolist(), whole.arranged.filled) == ([8], {"o2": 3})
+
+
 def test_dates_of_which_either_number_may_be_the_month_are_refused(tmp_path: Path) -> None:
     rows = log((5, 6), t=lambda episode, step: f"{episode + 1}/{step + 1}/2024")
     with pytest.raises(InputError, match=r"line 3: t is '1/2/2024', of which either number may be the month"):

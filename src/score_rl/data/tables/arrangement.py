@@ -44,10 +44,9 @@ def arrange(
     ordered: Ordered,
     columns: Columns,
     missing: Missing,
-    gap: float | None,
     place: Callable[[int], str],
 ) -> Arranged:
-    """Decide which rows stay and where trajectories end. `gap` is in the ticks of the times."""
+    """Decide which rows stay and where trajectories end."""
     keep, filled = None, Counter[str]()
     if spooled.incomplete:
         keep = np.concatenate(
@@ -57,8 +56,6 @@ def arrange(
     if columns.episode is None:
         for marks in (spooled.arrays.terminals, spooled.arrays.timeouts):
             ends |= False if marks is None else np.asarray(marks) == 1
-    if ordered.times is not None and gap is not None:
-        ends[:-1] |= np.diff(ordered.times) > gap
     if keep is not None:
         ends[:-1] |= ~keep[1:]
     gaps = None if ordered.times is None else _find_gaps(ordered, ends, place)

@@ -14,7 +14,7 @@ from score_rl.data.sources.reader import Recording
 from score_rl.data.tables.arrangement import Arranged, arrange, arranged_blocks
 from score_rl.data.tables.conversion import Bounds, Converter, Missing
 from score_rl.data.tables.csv_table import CsvTable
-from score_rl.data.tables.order import Ordered, order_rows
+from score_rl.data.tables.order import Ordered, order_rows, parted_by_gaps
 from score_rl.data.tables.read_ahead import read_ahead
 from score_rl.data.tables.roles import Columns, Roles, resolve
 from score_rl.data.tables.spool import Spool, Spooled, spool_beside
@@ -30,7 +30,7 @@ MISSING_POLICIES = ("error", "forward", "drop")
 class Options:
     """What is done with the rows."""
 
-    missing: Missing = "error"  # forward: the value before in the episode; drop: without rows that miss something
+    missing: Missing = "error"  # forward: the value before in the trajectory; drop: without rows that miss something
     gap: float | None = None  # a trajectory ends where the next row comes later than this; seconds if times are dates
     action_bounds: Sequence[float] | Literal["data"] | None = None  # None: ±1; "data": least and most that was recorded
     environment: str | None = None
@@ -140,10 +140,11 @@ def _import(
         ordered = order_rows(spooled.arrays, converter.texts, columns, table.place)
         form = converter.time_form
         seconds = None if form is None else form.seconds
-        gap = options.gap if options.gap is None or seconds is None else options.gap / seconds
-        if gap is not None and form is None:
-            raise InputError("`gap` was given, but no column of times; name it as `time`.")
-        arranged = arrange(spooled, ordered, columns, options.missing, gap, table.place)
+        if options.gap is not None:
+            if form is None:
+                raise InputError("`gap` was given, but no column of times; name it as `time`.")
+            ordered = parted_by_gaps(ordered, options.gap / (seconds or 1.0))
+        arranged = arrange(spooled, ordered, columns, options.missing, table.place)
         return _write(table, columns, options, (spooled, ordered, arranged), (given, seconds), sink)
 
 

@@ -16,7 +16,7 @@ class Ordered(NamedTuple):
     """The rows in order: which row stands where, which begin an episode, and when each was recorded."""
 
     order: np.ndarray | None  # rows of the table; None: as they stand
-    starts: np.ndarray  # bool
+    starts: np.ndarray  # bool: the first rows of episodes, and those after gaps that end a trajectory
     times: np.ndarray | None
 
     def row(self, position: int) -> int:
@@ -32,6 +32,16 @@ def order_rows(block: Block, texts: dict[str, int], columns: Columns, place: Cal
         ordered = _sorted(block, texts)
     _refuse_ties(ordered, columns, place)
     return ordered
+
+
+def parted_by_gaps(ordered: Ordered, gap: float) -> Ordered:
+    """The same where a row that comes later than this begins anew; `gap` is in the ticks of the times."""
+    starts, times = ordered.starts.copy(), ordered.times
+    if times is None:
+        return ordered
+    for first in range(0, len(times) - 1, CHUNK):
+        starts[first + 1 : first + CHUNK + 1] |= np.diff(np.asarray(times[first : first + CHUNK + 1])) > gap
+    return ordered._replace(starts=starts)
 
 
 def _sorted(block: Block, texts: dict[str, int]) -> Ordered:
