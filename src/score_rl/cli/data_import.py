@@ -1,6 +1,7 @@
 """`score data import`."""
 
 import dataclasses
+import math
 import shlex
 import tempfile
 from pathlib import Path
@@ -113,14 +114,20 @@ def import_command(asked: DataImport) -> int:
     if any(finding.level == "error" for finding in findings):
         return 2
     if not asked.quiet:
-        _say_next(out, asked.environment)
+        _say_next(out, asked.environment, len(summary.lengths))
     return 0
 
 
-def _say_next(out: Path, environment: str | None) -> None:
+def _say_next(out: Path, environment: str | None, trajectories: int) -> None:
     """What to type now: without a simulator, some trajectories are kept to judge by."""
-    judged = "" if environment not in (None, "none") else " --hold-out 0.1"
+    from score_rl.data.splitting import LEAST
+
+    share = max(0.1, math.ceil(100 * LEAST / trajectories) / 100)
+    few = trajectories < 2 * LEAST
+    judged = "" if few or environment not in (None, "none") else f" --hold-out {share:g}"
     OUT.print(f"{out}: written. Next:\n  score train --dataset {shlex.quote(str(out))}{judged}", soft_wrap=True)
+    if few and environment in (None, "none"):
+        OUT.print("With so few trajectories none can be held out to judge policies by. Do some end at a pause (--gap)?")
 
 
 def _import_minari(asked: DataImport) -> int:
@@ -146,7 +153,7 @@ def _import_minari(asked: DataImport) -> int:
     out = asked.out if asked.out is not None else Path(f"{Path(name).name}.hdf5")
     save_dataset(dataset, out)
     if not asked.quiet:
-        _say_next(out, dataset.environment)
+        _say_next(out, dataset.environment, len(dataset.trajectories))
     return 0
 
 

@@ -9,9 +9,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from score_rl.data.catalogue import load_dataset
+from score_rl.data.splitting import LEAST, split_dataset
 from score_rl.data.tables.frames import open_table, table_of_frame
 from score_rl.data.tables.proposal import command, propose
 from score_rl.errors import InputError
+from tests.data.tables.tables import log, write_csv
 from tests.end_to_end.conftest import Score, score
 
 __all__ = ["score"]  # a fixture
@@ -123,3 +126,17 @@ def test_the_proposed_command_works_as_it_stands(make: Any, score: Score, tmp_pa
     done = score(*shlex.split(text)[1:])
     assert done.code == 0, done.err
     assert (tmp_path / "logs.hdf5").exists()
+
+
+@pytest.mark.parametrize(("count", "share"), [(3, None), (4, 0.5), (15, 0.14), (16, 0.13), (40, 0.1)])
+def test_the_next_command_holds_out_what_can_be_held_out(count: int, share: float | None, score: Score) -> None:
+    write_csv(Path("logs.csv"), log([4] * count))
+    done = score(*"data import logs.csv --episode trip --time t --observations o* --actions a1 --reward r".split())  # noqa: SIM905
+    assert done.code == 0, done.err
+    _, held, given = done.out.partition("--hold-out ")
+    assert bool(held) == (share is not None)
+    if share is None:
+        assert "none can be held out to judge policies by" in done.out
+        return
+    assert float(given) == share
+    assert len(split_dataset(load_dataset("logs.hdf5"), share).held_out.trajectories) >= LEAST
