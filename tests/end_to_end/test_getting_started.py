@@ -69,6 +69,7 @@ def test_from_a_csv_to_actions(score: Score, logs: Any, monkeypatch: pytest.Monk
     assert "score data import logs.csv" in proposed
     assert "--actions valve pump" in proposed
     assert "The rows were not sorted by trip and t; they are now." in done[1][1].out
+    assert "on what was held out: score judge runs/heating" in done[3][1].out
     assert Path("page/index.html").exists()
     actions = pl.read_csv("actions.csv")
     today = pl.read_csv("today.csv")

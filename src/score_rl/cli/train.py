@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin
@@ -146,6 +147,9 @@ def train_command(arguments: Sequence[str]) -> int:
 
     OUT.print(results_tables(experiment, OUT.width))
     OUT.print(f"Run folder: {experiment.path}", soft_wrap=True)
+    if experiment.spec.hold_out is not None:
+        judge = f"score judge {shlex.quote(str(experiment.path))}"
+        OUT.print(f"To compare the policies on what was held out: {judge}", soft_wrap=True)
     return 0
 
 
