@@ -24,6 +24,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 DOCUMENT, PICTURE = ROOT / "docs" / "judging.md", ROOT / "docs" / "figures" / "judging" / "trust.svg"
 ESTIMATORS = (FITTED, PESSIMISTIC, MODEL, IMPORTANCE, ROBUST)
 COLOURS = {BETTER: "#009e73", SAME: "#777777", WORSE: "#e69f00", DOUBTFUL: "#d55e00"}
+MEASURES = (
+    "rank correlation", "per step", "regret@1", "regret@5", "absolute error", "Sharpe@5", "picks below the behaviour",
+)  # fmt: skip
 DRAWS = 2_000  # of policies at random
 
 
@@ -77,10 +80,7 @@ def stored_sets(folder: Path = RESULTS / "judging") -> list[Measured]:
 
 def estimators_table(found: Sequence[Measured]) -> str:
     """Means over the data sets."""
-    head = (
-        "| ranked by | rank correlation | regret@1 | regret@5 | absolute error | Sharpe@5 | picks below the behaviour |"
-    )
-    lines = [head, "|---|---|---|---|---|---|---|"]
+    lines = ["| ranked by | " + " | ".join(MEASURES) + " |", "|---" * (1 + len(MEASURES)) + "|"]
     for name in ("judge", *ESTIMATORS, "least distance from the data", "highest Q"):
         columns = [(each, each.ranked_by[name]) for each in found]
         error = [absolute_error(v, e.per_step) for e, v in columns if name in ESTIMATORS and e.per_step is not None]

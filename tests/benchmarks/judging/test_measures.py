@@ -61,6 +61,13 @@ def test_tables_say_who_chose_well() -> None:
     assert "| plant | 2 | 5 | 3 | 5 |" in trust_tables.sets_table(found)
 
 
+def test_every_row_of_a_table_has_a_cell_for_each_heading() -> None:
+    """A row with more cells than headings loses its last ones wherever Markdown is shown."""
+    for name, made in trust_tables.tables([measured()]).items():
+        rows = [line.count("|") for line in made().splitlines() if line.startswith("|")]
+        assert len(set(rows)) <= 1, name
+
+
 def test_a_random_choice_lacks_the_mean() -> None:
     assert measured().regret_of_random(1) == pytest.approx((5 - TRUTH.mean()) / 4, abs=0.03)
     assert measured().regret_of_random(4) == 0
