@@ -15,7 +15,7 @@ from score_rl.cli.terminal import OUT, parse
 from score_rl.console import say
 from score_rl.errors import InputError
 
-SHOWN = 12  # rows of the table, and all that are better than the behaviour
+SHOWN = 12  # rows of the table: the recommendation below it stays on the screen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,23 +97,26 @@ def show(selection: Any) -> None:
 
 def choice_table(choice: Any) -> Table:
     """What it was chosen from, the best first."""
-    table = Table(title="Chosen from, by what the worst seed gains per step over the behaviour", title_justify="left")
-    table.add_column("variant", overflow="fold")
+    from score_rl.cli.results import new_table
+
+    table = new_table("Chosen from, by what the worst seed gains per step over the behaviour at least")
+    table.add_column("  variant", overflow="fold")
     table.add_column("verdict", overflow="fold")
     table.add_column("gains", justify="right")
-    table.add_column("updates", justify="right")
-    better = sum(one.verdict == "better than the behaviour" for one in choice.table)
-    shown = choice.table[: max(SHOWN, better)]
+    some_left = len({one.steps for one in choice.table}) > 1
+    if some_left:
+        table.add_column("updates", justify="right")
+    chosen = [one for one in choice.table[SHOWN:] if choice.run in one.runs]
+    shown = [*choice.table[: SHOWN - len(chosen)], *chosen]
     for one in shown:
         colour = COLOURS.get(one.verdict, "bold red")
-        mark = " *" if choice.run in one.runs else ""
+        mark = "* " if choice.run in one.runs else "  "
         value = "" if one.value is None else f"{one.value:+.3g}"
-        table.add_row(
-            escape(one.variant.label) + mark,
-            f"[{colour}]{one.verdict}[/]",
-            value,
-            "" if one.steps is None else f"{one.steps:,}",
-        )
-    if len(choice.table) > len(shown):
-        table.caption = f"and {len(choice.table) - len(shown)} more"
+        updates = [f"{one.steps or 0:,}"] if some_left else []
+        table.add_row(mark + escape(one.variant.label), f"[{colour}]{one.verdict}[/]", value, *updates)
+    left_out = [one.verdict for one in choice.table if one not in shown]
+    if left_out:
+        counts = ", ".join(f"{left_out.count(words)} {words}" for words in dict.fromkeys(left_out))
+        table.caption = f"* recommended. And {len(left_out)} more: {counts}"
+        table.caption_justify = "left"
     return table
