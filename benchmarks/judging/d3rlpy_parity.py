@@ -51,7 +51,7 @@ def policies(number: int = POLICIES, seed: int = 0) -> dict[str, heating.Policy]
 
 def ours(dataset: Dataset, chosen: Mapping[str, heating.Policy], updates: int) -> np.ndarray:
     """The value of each policy per step, in the units of the rewards."""
-    effort = Effort(updates=updates, hidden=HIDDEN, batch_size=BATCH, learning_rate=RATE)
+    effort = Effort(updates=updates, behaviour_updates=updates, hidden=HIDDEN, batch_size=BATCH, learning_rate=RATE)
     candidates = Candidates(chosen, dataset.action_low, dataset.action_high)
     fitted = fit_q(dataset, candidates, DISCOUNT, effort)
     starts = dataset.observations[dataset.trajectories[:, 0]]

@@ -16,6 +16,7 @@ from tests.judge import linear_plant as plant
 GAINS = {"strong": 1.5, "weak": 0.0, "behaviour's own": plant.GAIN}
 EFFORT = Effort(
     updates=700,
+    behaviour_updates=500,
     critics=3,
     hidden=(32, 32),
     density_updates=500,

@@ -14,6 +14,7 @@ from tests.plants import heating
 
 SMALL = Effort(
     updates=800,
+    behaviour_updates=800,
     critics=3,
     hidden=(32, 32),
     density_updates=500,

@@ -5,10 +5,11 @@ M critics Q_i learn side by side, each with a target network Q'_i of its own. Fo
     y_i    = r + γ·[(1 - terminal)·Q'_i(s', π(s')) + terminal·z],   within [least, most]
     L(Q_i) = E[w_i·(Q_i(s, a) - y_i)²],    Q'_i ← (1 - τ)·Q'_i + τ·Q_i
 
-Rewards are r = (recorded - centre)/scale. Centred rewards make 0 the value of the behaviour, and learning starts near
-it. Nothing is earned after a terminal, so in these units it is worth z = -centre/(scale·(1 - γ)). [least, most] is
-what rewards can add up to. The weights w_i of a trajectory are Poisson numbers of mean 1: every critic sees a
-bootstrap sample of trajectories. So the critics' disagreement holds what other data of the same size would change.
+Rewards are r = (recorded - centre)/scale, and the centre is what the behaviour earns per step. So its value is about
+0, and learning starts there. Nothing is earned after a terminal: in these units that is z = -centre/(scale·(1 - γ)).
+[least, most] is what rewards can add up to. The weights w_i of a trajectory are Poisson numbers of mean 1: every critic
+sees a bootstrap sample of trajectories. So the critics' disagreement holds what other data of the same size would
+change.
 
 This is an `Algorithm` as every other, and its runs form fleets. π enters as a table of its actions at every s', so that
 policies of any method share a program. A run's keys come from data and seed. All policies meet the same batches, the

@@ -21,7 +21,7 @@ from score_rl.engine.training import run_stages
 from score_rl.judge.candidates import Candidates
 from score_rl.judge.density import DENSITY, density
 from score_rl.judge.dynamics import DYNAMICS, Model
-from score_rl.judge.evidence import bootstrap_units
+from score_rl.judge.evidence import Evidence, bootstrap_units
 from score_rl.judge.fitted_q import FITTED_Q, Table, values
 
 Advance = Callable[[int], None]  # so many updates of so many policies are done
@@ -35,7 +35,8 @@ MEMORY_SHARE = 0.5  # of what is free, for the tables and critics of one fleet
 class Effort:
     """How long and how large the evaluators are."""
 
-    updates: int
+    updates: int  # of each policy's critics, from the behaviour's on
+    behaviour_updates: int = 20_000  # of the behaviour's critics, with which all others start
     critics: int = 4
     hidden: tuple[int, ...] = (64, 64)
     batch_size: int = 128
@@ -77,8 +78,12 @@ def _values_of_policies(critics: Any, observations: Any, actions: Any) -> Any:
 def fit_q(
     dataset: Dataset, candidates: Candidates, discount: float, effort: Effort, advance: Advance = lambda done: None
 ) -> FittedQ:
-    """Critics for every candidate and for the behaviour."""
-    centre, scale = float(dataset.rewards.mean()), float(dataset.rewards.std()) or 1.0
+    """Critics for every candidate and for the behaviour.
+
+    The behaviour's are fitted first, and all others start with them. Values travel backwards slowly, by 1/(1 - γ) and
+    more updates. So what too few updates leave out is a difference from the behaviour, and not all that ends.
+    """
+    centre, scale = Evidence(dataset, discount).recorded_value(), float(dataset.rewards.std()) or 1.0
     least, most = _value_bounds(dataset, discount)
     config = make_config(
         FITTED_Q,
@@ -90,27 +95,34 @@ def fit_q(
         },
     )  # fmt: skip
     actions, known = _next_actions(dataset, candidates)
-    units = bootstrap_units(dataset)
-    names = [*candidates.names, BEHAVIOUR]
-    parts = []
-    width = _policies_at_once(dataset, effort)
-    for first in range(0, len(names), width):
-        chosen = slice(first, first + width)
-        runs = [Run(name, FITTED_Q, dataset, 0, config) for name in names[chosen]]
-        program = FleetProgram(runs)
-        repeated = program.devices.filled(list(range(len(names))[chosen]))
-        table = Table(
-            next_actions=jnp.asarray(actions[repeated], jnp.float32),
-            known=jnp.asarray(known[repeated], jnp.float32),
-            trajectories=jnp.tile(jnp.asarray(units, jnp.int32), (len(repeated), 1)),
-        )
-        state = program.init()._replace(table=program.put(table))
-        number = len(runs)
-        state = _advance_all(program, state, effort.updates, _times(number, advance))
-        parts.append(jax.tree.map(lambda leaf, number=number: np.asarray(leaf[:number]), state.critics))
-        treatment = jax.tree.map(lambda leaf: np.asarray(leaf[0]), program.inputs.treatment)
+    tables = [Table(*each, bootstrap_units(dataset)) for each in zip(actions, known, strict=True)]
+    first, treatment = _fit_critics(dataset, config, tables[-1:], None, effort.behaviour_updates, advance)
+    parts, width = [], _policies_at_once(dataset, effort)
+    for start in range(0, len(tables), width):
+        chosen = tables[start : start + width]
+        parts.append(_fit_critics(dataset, config, chosen, first, effort.updates, _times(len(chosen), advance))[0])
     critics = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     return FittedQ(critics, treatment, centre, scale, discount)
+
+
+def _fit_critics(
+    dataset: Dataset, config: Any, tables: Sequence[Table], first: Any, updates: int, advance: Advance
+) -> tuple[Any, Treatment]:
+    """The critics of these policies side by side, on the host; they start as the `first` where those are given."""
+    program = FleetProgram([Run(f"policy {number}", FITTED_Q, dataset, 0, config) for number in range(len(tables))])
+    filled = program.devices.filled(list(tables))
+    table = Table(
+        next_actions=jnp.asarray(np.stack([each.next_actions for each in filled]), jnp.float32),
+        known=jnp.asarray(np.stack([each.known for each in filled]), jnp.float32),
+        trajectories=jnp.asarray(np.stack([each.trajectories for each in filled]), jnp.int32),
+    )
+    state = program.init()._replace(table=program.put(table))
+    if first is not None:
+        own, followed = (jax.tree.map(lambda leaf: np.repeat(leaf, len(filled), axis=0), first) for _ in range(2))
+        state = state._replace(critics=program.put(own), target_critics=program.put(followed))
+    state = _advance_all(program, state, updates, advance)
+    critics, treatment = jax.device_get((state.critics, program.inputs.treatment))
+    return jax.tree.map(lambda leaf: leaf[: len(tables)], critics), jax.tree.map(lambda leaf: leaf[0], treatment)
 
 
 def _times(policies: int, advance: Advance) -> Advance:
@@ -208,7 +220,8 @@ def work(dataset: Dataset, policies: int, effort: Effort) -> int:
     """Updates of all evaluators together, if none ends early."""
     each = max(1, len(dataset) // MODEL_BATCH)
     model = max(effort.model_epochs * each, effort.model_updates)
-    return effort.updates * (policies + 1) + effort.density_updates + model
+    fitted = effort.behaviour_updates + effort.updates * (policies + 1)
+    return fitted + effort.density_updates + model
 
 
 def _first(tree: Sequence[Any]) -> Any:

@@ -53,7 +53,8 @@ def rollout_values(
     """What each policy earns per step in each network of the model, over `horizon` steps; the behaviour comes last.
 
     A rollout stays in one network, so that the networks' disagreement adds up over time. All policies meet the same
-    noise. Behind a terminal nothing is earned: rewards count by the probability that there was none.
+    noise. Behind a terminal nothing is earned, for ever: rewards count by the probability that there was none, and
+    what has ended by the horizon counts as time behind it too, as it does of recordings (`evidence.py`).
     """
     dynamics, treatment = model
     limits = Limits.of(dataset, treatment)
@@ -72,7 +73,8 @@ def rollout_values(
         outside += alive * ((state < limits.low) | (state > limits.high)).any(axis=-1)
         alive *= 1 - terminal
         weights += discount**time
-    return Imagined(total / weights, outside.mean(axis=(1, 2)) / horizon)
+    behind = discount**horizon / (1 - discount)  # Σ γᵗ behind the horizon
+    return Imagined(total / (weights + (1 - alive) * behind), outside.mean(axis=(1, 2)) / horizon)
 
 
 def _actions(

@@ -15,6 +15,7 @@ COUNTS = (48, 32, 24, 16, 12, 8, 4)  # variants, where not all can be trained
 ENOUGH_UPDATES, ENOUGH_VARIANTS = 10_000, 16  # more variants are taken only where each gets so many updates
 PART = 4  # a first stage has a quarter of the updates and leaves a quarter of the variants
 LEAST_KEPT = 4  # variants after a first stage
+FITTED_BESIDE = ("behaviour_updates", "model_epochs", "density_updates")
 SHARE = 0.8  # of the time left that is planned for: machines are not always equally fast
 SIZES = (Size((256, 256), 256), Size((128, 128), 128), Size((64, 64), 128))  # of networks and batches
 
@@ -103,8 +104,8 @@ def final_effort(updates: int) -> Effort:
     """The evaluators of this machine, with so many updates each; what is fitted beside them shrinks in proportion."""
     usual = effort_of("auto")
     share = min(1.0, updates / usual.updates)
-    epochs, density = (max(1, round(number * share)) for number in (usual.model_epochs, usual.density_updates))
-    return dataclasses.replace(usual, updates=updates, model_epochs=epochs, density_updates=density)
+    beside = {name: max(1, round(getattr(usual, name) * share)) for name in FITTED_BESIDE}
+    return dataclasses.replace(usual, updates=updates, **beside)
 
 
 def set_of(variants: Sequence[Variant]) -> set[str]:

@@ -51,13 +51,14 @@ def evaluator_speed(dataset: Dataset, effort: Effort) -> float:
 
 
 def evaluators_start(dataset: Dataset, effort: Effort, speed: float) -> float:
-    """Seconds of each stage for what is fitted once for all policies: density and dynamics model, at most.
+    """Seconds of each stage for what is fitted once for all policies, at most: the behaviour's own critics, its
+    density, and the dynamics model.
 
     They are counted in updates of fitted Q, by their arithmetic.
     """
     rows = min(len(dataset), effort.rows)
     of_model = effort.model_epochs * rows / 256 * (3 * effort.models * 256) / (4 * effort.critics * effort.batch_size)
-    return STARTING + (of_model + effort.density_updates) / speed
+    return STARTING + (effort.behaviour_updates + of_model + effort.density_updates) / speed
 
 
 def fitting_plan(
