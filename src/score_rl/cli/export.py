@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from score_rl.cli.terminal import OUT, parse
+from score_rl.console import say
 from score_rl.errors import InputError
 
 
@@ -55,8 +57,12 @@ def export_command(arguments: Sequence[str]) -> int:
 
     run = chosen_run(load(asked.folder), asked.run)
     path = asked.out or Path(f"policy{ENDINGS[asked.format or 'onnx']}")
-    run.export(path, format=asked.format, flags=asked.flags)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", UserWarning)
+        run.export(path, format=asked.format, flags=asked.flags)
     OUT.print(f"{path}: the policy of {run.id} after {run.step:,} updates", soft_wrap=True, markup=False)
+    for doubt in found:
+        say(OUT, f"Careful: {doubt.message}")
     return 0
 
 

@@ -27,6 +27,7 @@ from score_rl.run.kept_states import KeptPolicy, KeptStates
 from score_rl.run.messages import count
 from score_rl.run.trusted_modules import refuse_foreign_modules
 from score_rl.store.folder import Folder
+from score_rl.store.judgements import doubt_of
 from score_rl.store.metrics import MetricsTable
 from score_rl.store.records import RunRecord, RunStatus
 
@@ -98,8 +99,10 @@ class TrainedRun:
 
     @cached_property
     def _trusted(self) -> AskedRun:
-        """What is asked for actions; the first time with what training found wrong."""
+        """What is asked for actions; the first time with what training or the judge found wrong."""
         self._warn()
+        if doubt := doubt_of(self.experiment.path, self.id, self.step):
+            warnings.warn(f"{self.id}: {doubt}", stacklevel=4)
         return self._asked
 
     @cached_property

@@ -94,7 +94,7 @@ class PolicyJudgement:
     strayed: float | None = None  # share of imagined steps outside of what was recorded
     seeds_apart: float | None = None  # how far the actions of its seeds spread, in half-ranges; None for one seed
     effective: float | None = None  # of how many trajectories the weighted estimates are in effect made
-    rank_value: float | None = None  # policies are ranked by it: the least difference from the behaviour
+    rank_value: float | None = None  # policies are ranked by it: what it gains on the behaviour at least
     step: int | None = None  # updates after which the policy was taken
 
     @property
@@ -189,6 +189,16 @@ def rank_of(judged: PolicyJudgement) -> float:
     if judged.rank_value is None:
         return float("-inf")
     return judged.rank_value - (1e12 if judged.verdict == DOUBTFUL else 0.0)
+
+
+def doubt_of(folder: Path, run: str, step: int) -> str | None:
+    """In a sentence what was judged against this policy; None where nothing was, or where it was trained on since."""
+    record = read_judgement(folder)
+    judged = None if record is None else record.runs.get(run)
+    if judged is None or judged.step not in (None, step) or judged.verdict not in (WORSE, DOUBTFUL):
+        return None
+    words = f"{judged.verdict} than the behaviour" if judged.verdict == WORSE else judged.verdict
+    return f"score judge calls it {words}. {' '.join(judged.reasons)}"
 
 
 def write_judgement(folder: Path, record: JudgementRecord) -> None:
