@@ -8,20 +8,21 @@ import numpy as np
 import pytest
 
 import score_rl
+from score_rl.cli.export import export_command
 from score_rl.data.dataset import Dataset
 from score_rl.errors import InputError
 from score_rl.judge import judging
 from score_rl.judge.fitting import Effort, work
 from score_rl.judge.judging import judge_policies, usual_discount
 from score_rl.judge.sources import Parts
-from score_rl.store.judgements import DOUBTFUL, FITTED, JudgementRecord, read_judgement
+from score_rl.store.judgements import DOUBTFUL, FITTED, JudgementRecord, read_judgement, write_judgement
 from score_rl.store.records import StatusRecord
 from tests.judge import linear_plant as plant
 from tests.judge.test_evidence import recording
 
 TINY = Effort(
-    updates=20, critics=2, hidden=(8,), density_updates=20, models=2, model_hidden=(8,), model_epochs=1,
-    model_updates=10,
+    updates=20, behaviour_updates=30, critics=2, hidden=(8,), density_updates=20, models=2, model_hidden=(8,),
+    model_epochs=1, model_updates=10,
 )  # fmt: skip
 
 
@@ -60,6 +61,23 @@ def test_a_folder_is_judged_by_what_training_held_out(folder: Path, capsys: pyte
     stored = read_judgement(folder)
     assert isinstance(stored, JudgementRecord)
     assert stored.to_json() == found.to_json()
+
+
+def test_a_policy_that_is_not_to_be_trusted_says_so_where_it_is_put_to_work(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, run = score_rl.judge(folder, quiet=True), score_rl.load(folder)[0]
+    (data,) = record.data
+    ruined = dataclasses.replace(data.runs[run.id], verdict=DOUBTFUL, reasons=("It sticks to a bound.",))
+    write_judgement(folder, JudgementRecord((dataclasses.replace(data, runs={run.id: ruined}),), {}, {}))
+    with pytest.warns(UserWarning, match=r"calls it not to be trusted\. It sticks to a bound"):
+        run.policy(np.zeros(1))
+    assert export_command([str(folder), "--run", run.id, "--no-flags", "--out", str(tmp_path / "policy.npz")]) == 0
+    assert "Careful: " in (said := capsys.readouterr().out)
+    assert "not to be trusted" in said
+    trained_on = dataclasses.replace(ruined, step=10)
+    write_judgement(folder, JudgementRecord((dataclasses.replace(data, runs={run.id: trained_on}),), {}, {}))
+    score_rl.load(folder)[0].policy(np.zeros(1))  # another policy than the one that was judged: it warns of nothing
 
 
 @pytest.mark.slow
@@ -148,5 +166,5 @@ def test_the_horizon_is_no_longer_than_recordings_that_stopped() -> None:
 
 def test_the_bar_counts_all_work() -> None:
     dataset = plant.logs(100)
-    assert work(dataset, 2, TINY) == 20 * 3 + 20 + 10
-    assert work(dataset, 2, dataclasses.replace(TINY, model_updates=1)) == 20 * 3 + 20 + 7
+    assert work(dataset, 2, TINY) == 30 + 20 * 3 + 20 + 10
+    assert work(dataset, 2, dataclasses.replace(TINY, model_updates=1)) == 30 + 20 * 3 + 20 + 7

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from score_rl.judge.verdict import Asked, agreement, doubts, rank_value, verdict
+from score_rl.judge.verdict import Asked, agreement, doubts, middle_value, rank_value, verdict
 from score_rl.store.judgements import (
     BETTER,
     DOUBTFUL,
@@ -85,9 +85,10 @@ def test_a_reason_counts_however_good_the_estimates_are_and_all_are_said() -> No
     assert len(doubts(asked(unknown=0.9, saturated=0.9, strayed=0.9))) == 3
 
 
-def test_rank_is_the_least_that_pessimistic_q_and_model_say() -> None:
-    assert rank_value(asked(pessimistic=(0.0, 0.2), model=(0.4, 0.6)).estimates) == pytest.approx(0.1)
-    assert rank_value(asked(pessimistic=(0.4, 0.6), model=(-0.2, 0.0)).estimates) == pytest.approx(-0.1)
+def test_rank_is_what_pessimistic_q_and_model_both_are_sure_of() -> None:
+    assert rank_value(asked(pessimistic=(0.1, 0.2), model=(0.4, 0.6)).estimates) == pytest.approx(0.1)
+    assert rank_value(asked(pessimistic=(0.4, 0.6), model=(-0.2, 0.9)).estimates) == pytest.approx(-0.2)
+    assert middle_value(asked(pessimistic=(0.4, 0.6), model=(-0.2, 0.8)).estimates) == pytest.approx(0.3)
 
 
 def test_who_is_not_to_be_trusted_comes_last_whatever_it_claims() -> None:

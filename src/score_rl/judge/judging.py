@@ -17,12 +17,13 @@ from score_rl.judge.estimates import estimates_by, fit_evaluators
 from score_rl.judge.evidence import FEW, Evidence, in_pieces
 from score_rl.judge.fitting import Effort
 from score_rl.judge.sources import Parts, parts_of
-from score_rl.judge.verdict import Asked, agreement, rank_value, verdict
+from score_rl.judge.verdict import CALLED, Asked, agreement, rank_value, verdict
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.run.experiment import Experiment, TrainedRun
 from score_rl.store.judgements import (
     DOUBTFUL,
     DataJudgement,
+    Estimate,
     JudgementRecord,
     PolicyJudgement,
     write_judgement,
@@ -40,8 +41,8 @@ EFFORTS: Mapping[str, Effort] = {
         updates=10_000, critics=5, hidden=(128, 128), batch_size=256, density_updates=10_000, model_hidden=(128, 128)
     ),
     "thorough": Effort(
-        updates=50_000, critics=5, hidden=(256, 256), batch_size=256, tau=0.05, density_updates=20_000,
-        model_hidden=(200, 200, 200), model_epochs=200, rows=1_000_000,
+        updates=50_000, behaviour_updates=100_000, critics=5, hidden=(256, 256), batch_size=256, tau=0.05,
+        density_updates=20_000, model_hidden=(200, 200, 200), model_epochs=200, rows=1_000_000,
     ),
 }  # fmt: skip
 
@@ -188,7 +189,7 @@ def judge_policies(
         action_names=asked.action_names or tuple(f"action {number}" for number in range(asked.action_dim)),
         agreement=agreement({name: one.estimates for name, one in found.items() if one.estimates}),
         runs=found,
-        remarks=_remarks(parts.asked, asked),
+        remarks=(*_remarks(parts.asked, asked), _missed(evidence, columns)),
     )
 
 
@@ -202,6 +203,15 @@ def _remarks(recorded: Dataset, asked: Dataset) -> tuple[str, ...]:
     if pieces == trajectories:
         return (f"{only}: intervals over so few say little.",)
     return (f"{only}, cut into {pieces} pieces, which are taken as independent.",)
+
+
+def _missed(evidence: Evidence, columns: Mapping[str, Sequence[Estimate]]) -> str:
+    """What the estimators make of the behaviour, whose value is known."""
+    said = " and ".join(f"{columns[kind][-1].value:.4g} by {called}" for kind, called in CALLED.items())
+    return (
+        f"The behaviour earned {evidence.recorded_value():.4g} per step, and is worth {said}: a policy's gain that is "
+        "smaller than what an estimator misses there says little."
+    )
 
 
 def _judgement(asked: Asked, effective: float) -> PolicyJudgement:

@@ -16,6 +16,7 @@ from score_rl.store.judgements import (
     Estimate,
 )
 
+CALLED = {FITTED: "fitted Q", MODEL: "the model"}  # in sentences
 UNKNOWN = 1 / 3  # of the states: more unknown actions than that
 STRAYED = 1 / 4  # of imagined steps, beyond what the behaviour strays
 SATURATED = 1 / 2  # of the actions at a bound, and twice as many as in the data
@@ -70,7 +71,15 @@ def verdict(asked: Asked) -> tuple[str, tuple[str, ...]]:
 
 
 def rank_value(estimates: Mapping[str, Estimate]) -> float:
-    """By which policies are ranked: the least of what the estimators say it gains per step."""
+    """By which policies are ranked: what it gains per step at the least, by the lower ends of both intervals.
+
+    The best of many estimates is the luckiest too. A lower end asks for a gain that is large and sure.
+    """
+    return min(estimates[PESSIMISTIC].difference_low, estimates[MODEL].difference_low)
+
+
+def middle_value(estimates: Mapping[str, Estimate]) -> float:
+    """The same by the estimates themselves."""
     return min(estimates[PESSIMISTIC].difference, estimates[MODEL].difference)
 
 

@@ -1,6 +1,7 @@
 """The rule by which a policy is chosen. docs/selecting.md has it in words; it was written before it was measured.
 
-1. A variant is worth what its worst seed gains over the behaviour, by the least of the pessimistic Q and the model.
+1. A variant is worth what its worst seed gains over the behaviour at the least: by the lower end of the intervals of
+   the pessimistic Q and of the model.
 2. It is not to be trusted, or worse, where one of its seeds is; and better where each of its seeds is.
 3. Of those that are better, the one that is worth most is chosen, and of its seeds the one that is.
 4. Where none is better, the behaviour stays: behaviour cloning is recommended if it can be trusted, else no policy.
@@ -11,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from score_rl.judge.selection.grid import REFERENCE
-from score_rl.judge.verdict import FITTED, MODEL, PESSIMISTIC
-from score_rl.store.judgements import BETTER, DOUBTFUL, SAME, WORSE, DataJudgement, PolicyJudgement, rank_of
+from score_rl.judge.verdict import CALLED, middle_value, rank_value
+from score_rl.run.messages import count
+from score_rl.store.judgements import BETTER, DOUBTFUL, SAME, WORSE, DataJudgement, Estimate, PolicyJudgement, rank_of
 from score_rl.store.records import RunRecord
 from score_rl.store.selections import Choice, Ranked, Variant
 
@@ -91,30 +93,35 @@ def choose(final: Sequence[Ranked], earlier: Sequence[Ranked], data: DataJudgeme
 def _why(first: Ranked, data: DataJudgement) -> str:
     """What the judge says of the chosen policy."""
     said: Any = data.runs[first.runs[0]].estimates
-    gains = " and ".join(
-        f"{said[kind].difference:+.3g} ({said[kind].difference_low:+.3g} to {said[kind].difference_high:+.3g}) by "
-        f"{'fitted Q' if kind == FITTED else 'the model'}"
-        for kind in (FITTED, MODEL)
-    )
+    gains = " and ".join(f"{_gain(said[kind])} by {called}" for kind, called in CALLED.items())
     return (
         f"It earns more per step than the behaviour, which earned {data.recorded:.4g}: {gains}. Of all variants that "
-        f"are better than the behaviour in each of their seeds, its worst seed gains most: {first.value:+.3g}."
+        f"are better than the behaviour in each of their seeds, its worst seed gains most for sure: {first.value:+.3g}."
     )
+
+
+def _gain(said: Estimate) -> str:
+    return f"{said.difference:+.3g} ({said.difference_low:+.3g} to {said.difference_high:+.3g})"
 
 
 def _sure(first: Ranked, final: Sequence[Ranked], data: DataJudgement) -> str:
     """How far the data tell it from the behaviour, and from the other variants."""
-    said = data.runs[first.runs[0]].estimates
-    low = min(said[PESSIMISTIC].difference_low, said[MODEL].difference_low)
-    others = [one for one in final if one is not first and one.verdict != DOUBTFUL and (one.value or -math.inf) >= low]
+    low = rank_value(data.runs[first.runs[0]].estimates)
+    others = [one for one in final if one is not first and one.verdict != DOUBTFUL and _middle(one, data) >= low]
     seeds = f"All {len(first.runs)} seeds are" if len(first.runs) > 1 else "Its only seed is"
     sentences = [f"{seeds} better than the behaviour by each estimate, with intervals that leave out 0."]
     if others:
         names = ", ".join(one.variant.label for one in others[:3]) + (", ..." if len(others) > 3 else "")
-        sentences.append(f"The data do not tell it from {len(others)} others ({names}): any of them may be the best.")
+        number = count(len(others), "other")
+        sentences.append(f"The data do not tell it from {number} ({names}): any of them may be the best.")
     else:
         sentences.append("No other variant comes within its interval.")
     return " ".join([*sentences, _judged_on(data)])
+
+
+def _middle(one: Ranked, data: DataJudgement) -> float:
+    """What a variant's worst seed gains by the estimates themselves."""
+    return min(middle_value(data.runs[run].estimates) if data.runs[run].estimates else -math.inf for run in one.runs)
 
 
 def _not_sure(data: DataJudgement) -> str:
