@@ -1,7 +1,7 @@
 """Choose by data alone where the truth is known: the regret of `score select`, and whether a setting is never ruinous.
 
     python -m benchmarks.judging.choosing --out benchmarks/results/choosing                # small: two cores
-    python -m benchmarks.judging.choosing --out RESULTS --size full                        # a GPU
+    timeout 9m python -m benchmarks.judging.choosing --out RESULTS --size full             # a GPU; repeat until done
     python -m benchmarks.judging.choosing --out RESULTS --size full --methods score --sets replica:hopper-medium
     python -m benchmarks.judging.choosing --out benchmarks/results/choosing --summary      # what is stored, as a table
 
@@ -23,12 +23,13 @@ The rules, written before the first number was seen:
 7. Normalised critics are tried at four settings of SCORE. They enter the grid if they help on average over `FINDING`.
 
 The third line is the goal on speed: 48 settings, 3 seeds, 300,000 updates, judged; `seconds` in the result says how
-long that took. A set that is stored already is left alone: call it again after a kill, and it goes on.
+long that took. A set that is stored already is left alone. One that was broken off goes on from its checkpoints in
+OUT/work: call it again after a kill.
 """
 
 import dataclasses
 import json
-import tempfile
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -41,13 +42,14 @@ import score_rl
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.disk import write_file
+from score_rl.errors import Stopped
 from score_rl.judge.candidates import Candidates, TrainedPolicy
 from score_rl.judge.selection.grid import DEFAULT_METHODS, variants_of
 from score_rl.judge.selection.plan import one_stage
 from score_rl.judge.selection.selecting import Selection
 from score_rl.store.judgements import read_judgement
 from score_rl.store.provenance import provenance
-from score_rl.store.selections import Plan, Size, Variant
+from score_rl.store.selections import FILE, Plan, Size, Variant
 
 from .choosing_summary import summary
 from .plants import PLANTS, Plant, play, record
@@ -105,32 +107,33 @@ def variants(methods: Sequence[str]) -> list[Variant]:
     return [*variants_of(methods), *normalised]
 
 
-def measure(name: str, scale: Scale, methods: Sequence[str]) -> dict[str, Any]:
-    """Select on one data set, then play everything that was chosen from."""
-    began = time.perf_counter()
+def measure(name: str, scale: Scale, methods: Sequence[str], folder: Path) -> dict[str, Any]:
+    """Select on one data set, or go on with that in the folder, then play everything that was chosen from."""
     dataset = logs(name, scale)
-    chosen = variants(methods)
-    plan = Plan(tuple(chosen), scale.size, one_stage(scale.steps, len(chosen), scale.judged_by))
-    with tempfile.TemporaryDirectory() as folder:
-        selection = score_rl.select(dataset, plan=plan, seeds=scale.seeds, out=Path(folder) / "selection")
-        selected = time.perf_counter()
-        rows, behaviour = played(name, dataset, selection, scale)
-        choice, stages = selection.choice, selection.record.stages
-        return {
-            "set": name,
-            "rows": len(dataset),
-            "behaviour": behaviour,
-            "choice": {"run": choice.run, "better": choice.better, "why": choice.why, "sure": choice.sure},
-            "policies": rows,
-            "scale": dataclasses.asdict(scale),
-            "seconds": {
-                "training": sum(stage.training_seconds for stage in stages),
-                "judging": sum(stage.judging_seconds for stage in stages),
-                "playing": time.perf_counter() - selected,
-                "all": time.perf_counter() - began,
-            },
-            "provenance": provenance(),
-        }
+    if (folder / FILE).exists():
+        selection = score_rl.select(resume=folder)
+    else:
+        chosen = variants(methods)
+        plan = Plan(tuple(chosen), scale.size, one_stage(scale.steps, len(chosen), scale.judged_by))
+        selection = score_rl.select(dataset, plan=plan, seeds=scale.seeds, out=folder)
+    selected = time.perf_counter()
+    rows, behaviour = played(name, dataset, selection, scale)
+    choice, stages = selection.choice, selection.record.stages
+    return {
+        "set": name,
+        "rows": len(dataset),
+        "behaviour": behaviour,
+        "choice": {"run": choice.run, "better": choice.better, "why": choice.why, "sure": choice.sure},
+        "policies": rows,
+        "scale": dataclasses.asdict(scale),
+        "seconds": {
+            "training": sum(stage.training_seconds for stage in stages),
+            "judging": sum(stage.judging_seconds for stage in stages),
+            "selecting": selection.record.spent,
+            "playing": time.perf_counter() - selected,
+        },
+        "provenance": provenance(),
+    }
 
 
 def played(name: str, dataset: Dataset, selection: Selection, scale: Scale) -> tuple[list[dict[str, Any]], float]:
@@ -198,11 +201,17 @@ def main() -> None:
         if path.exists():
             continue
         print(f"{name} ...", flush=True)
-        asked.out.mkdir(parents=True, exist_ok=True)
-        write_file(path, (json.dumps(measure(name, SCALES[asked.size], asked.methods), indent=1) + "\n").encode())
+        folder = asked.out / "work" / path.stem
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        found = measure(name, SCALES[asked.size], asked.methods, folder)
+        write_file(path, (json.dumps(found, indent=1) + "\n").encode())
+        shutil.rmtree(folder)
     stored = [json.loads(path.read_text()) for path in sorted(asked.out.glob(f"{asked.size}-*.json"))]
     print(summary(stored, FINDING))
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Stopped:
+        raise SystemExit("Stopped; the same command goes on.") from None

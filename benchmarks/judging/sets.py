@@ -11,8 +11,10 @@ from score_rl.data.sources.replica import KINDS
 from score_rl.envs import make_environment
 from tests.plants import heating
 
-from .truth import Truth, by_processes, in_environment, in_heating
+from .plants import PLANTS, Plant, record
+from .truth import Truth, by_processes, in_environment, in_heating, in_plant
 
+EPISODES = 200  # of the logs of a plant
 Controller = Callable[[np.ndarray], np.ndarray]  # (batch, observation) -> (batch, action)
 
 
@@ -25,7 +27,7 @@ class TrustSet:
     truth: Truth
 
 
-def heating_logs(episodes: int = 200) -> Dataset:
+def heating_logs(episodes: int = EPISODES) -> Dataset:
     """Logs of the heating control."""
     recorded = heating.record(episodes, seed=0)
     return make_dataset(
@@ -85,6 +87,10 @@ def recorded(environment: str, controller: Controller, noise: float, episodes: i
     )
 
 
+def _of_plant(plant: Plant) -> TrustSet:
+    return TrustSet(plant.name, lambda rows: record(plant, EPISODES, seed=0), in_plant(plant))
+
+
 def _named(name: str, environment: str | None) -> TrustSet:
     """A data set of the catalogue; without an environment here, worker processes step the one that it names."""
 
@@ -108,6 +114,7 @@ SMALL_SETS: Mapping[str, TrustSet] = {
             lambda rows: recorded("MountainCarContinuous-v0", car_controller, 0.4, 80),
             in_environment("MountainCarContinuous-v0"),
         ),
+        *(_of_plant(plant) for plant in PLANTS.values()),
         _named("replica:hopper-medium", "hopper"),
         _named("replica:halfcheetah-medium-replay", "halfcheetah"),
         _named("replica:walker2d-medium-replay", "walker2d"),

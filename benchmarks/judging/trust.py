@@ -1,7 +1,9 @@
 """Judge policies from logs alone whose true value is known, and store how far the judge was right.
 
     python -m benchmarks.judging.trust --out benchmarks/results/judging                 # small: two cores, 25 minutes
-    python -m benchmarks.judging.trust --out RESULTS --size full                        # a GPU: 25 sets, 2,000 policies
+    python -m benchmarks.judging.trust --out RESULTS --size full                        # a GPU: 25 sets, 3,000 policies
+    python -m benchmarks.judging.trust --out RESULTS --size full --minutes 4            # the same in slices: repeat it
+    python -m benchmarks.judging.trust --out TRIAL --size trial --sets replica:hopper-medium   # whether all of it runs
 
 The rules, written before the first number was seen:
 
@@ -33,7 +35,8 @@ import tyro
 from score_rl.data.dataset import Dataset
 from score_rl.data.splitting import split_dataset
 from score_rl.disk import write_file
-from score_rl.judge.judging import effort_of, judge_policies, usual_discount
+from score_rl.judge.fitting import Effort
+from score_rl.judge.judging import EffortName, effort_of, judge_policies, usual_discount
 from score_rl.judge.sources import Parts
 from score_rl.run.compiled_programs import keep_compiled_programs
 from score_rl.store.judgements import DataJudgement, PolicyJudgement, rank_of
@@ -53,12 +56,17 @@ class Size:
     ages: tuple[int, ...]
     seeds: tuple[int, ...]
     episodes: int
-    effort: str
+    effort: EffortName | Effort
     sizes: Mapping[str, Any]  # settings of all methods that have them
     presets: bool  # whether the authors' settings for single data sets are used
 
 
+TRIAL = Effort(
+    updates=20, behaviour_updates=20, critics=2, hidden=(8,), density_updates=20, models=2, model_hidden=(8,),
+    model_epochs=1, model_updates=10,
+)  # fmt: skip
 SIZES = {
+    "trial": Size(3_000, (10, 20), (0, 1), 1, TRIAL, {"hidden": (16, 16), "batch_size": 16}, True),
     "small": Size(30_000, (1_000, 2_000), (0,), 5, "quick", {"hidden": (64, 64), "batch_size": 64}, False),
     "full": Size(None, (30_000, 100_000, 300_000), (0, 1), 20, "normal", {}, True),
 }
@@ -68,8 +76,9 @@ SIZES = {
 class Arguments:
     out: Path
     """Folder of results: one file for each data set."""
-    size: Literal["small", "full"] = "small"
-    """small is for two cores; full has fifteen D4RL-like sets and ten OGBench tasks, for a GPU."""
+    size: Literal["trial", "small", "full"] = "small"
+    """small is for two cores; full has fifteen D4RL-like sets and ten OGBench tasks, for a GPU. trial does the same
+    as full with a few updates."""
     sets: tuple[str, ...] = ()
     """Only these data sets."""
     minutes: float = float("inf")
@@ -88,7 +97,7 @@ def measure(asked: TrustSet, size: Size, contenders: Sequence[Any]) -> dict[str,
     policies = {each.name: each.policy for each in aged}
     parts = Parts(kept, held_out, True)
     groups = [each.group for each in aged]
-    judged = judge_policies(parts, policies, effort=effort_of(size.effort), discount=discount, groups=groups)
+    judged = judge_policies(parts, policies, effort=_effort(size.effort), discount=discount, groups=groups)
     found = time.perf_counter()
     truth = asked.truth(policies, dataset, size.episodes, discount)
     seconds = {"training": trained - began, "judging": found - trained, "truth": time.perf_counter() - found}
@@ -100,6 +109,10 @@ def measure(asked: TrustSet, size: Size, contenders: Sequence[Any]) -> dict[str,
         "policies": rows,
         "provenance": provenance(),
     }
+
+
+def _effort(asked: EffortName | Effort) -> Effort:
+    return asked if isinstance(asked, Effort) else effort_of(asked)
 
 
 def _about(dataset: Dataset, held_out: Dataset, judged: DataJudgement) -> dict[str, Any]:
@@ -149,9 +162,9 @@ def _row(one: Aged, judged: PolicyJudgement, earned: Any) -> dict[str, Any]:
 def main(asked: Arguments) -> None:
     keep_compiled_programs()
     began, size = time.monotonic(), SIZES[asked.size]
-    sets = SMALL_SETS if asked.size == "small" else FULL_SETS
+    sets = FULL_SETS | SMALL_SETS
     contenders = SMALL if asked.size == "small" else FULL
-    for name in asked.sets or sets:
+    for name in asked.sets or (SMALL_SETS if asked.size == "small" else FULL_SETS):
         file = asked.out / f"{name.replace(':', '-')}.json"
         if file.exists():
             print(f"{name}: stored already", flush=True)

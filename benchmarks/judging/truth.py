@@ -12,6 +12,8 @@ from score_rl.rollout.judging import judge_policies
 from score_rl.rollout.policies import PolicyToPlay
 from tests.plants import heating
 
+from .plants import Plant, play
+
 AT_ONCE = 8  # policies whose episodes are stepped together
 
 
@@ -41,6 +43,24 @@ def in_heating(policies: Mapping[str, TrainedPolicy], dataset: Dataset, episodes
         earned = heating.returns(act, episodes, seed=1, discount=discount).sum()
         found.append(Earned(float(heating.returns(act, episodes, seed=1).mean()), float(earned / time)))
     return found
+
+
+def in_plant(plant: Plant) -> Truth:
+    """All policies meet the same chances."""
+
+    def truth(policies: Mapping[str, TrainedPolicy], dataset: Dataset, episodes: int, discount: float) -> list[Earned]:
+        found = []
+        for name, policy in policies.items():
+            alone = Candidates({name: policy}, dataset.action_low, dataset.action_high)
+            played = play(plant, lambda seen, alone=alone: alone.act_on(seen)[0], episodes, 1)
+            weights = discount ** np.arange(plant.horizon) * played.lasts
+            ended = played.terminals.any(axis=1)
+            time = np.where(ended, 1 / (1 - discount), weights.sum(axis=1))  # nothing is earned after it, for ever
+            earned = (weights * played.rewards).sum()
+            found.append(Earned(float(played.returns.mean()), float(earned / time.sum())))
+        return found
+
+    return truth
 
 
 def in_environment(name: str) -> Truth:
