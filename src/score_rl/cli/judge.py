@@ -65,11 +65,25 @@ def judge_command(arguments: Sequence[str]) -> int:
         OUT.print(verdict_table(data, OUT.width))
         for line in remarks(data, OUT.width):
             say(OUT, line)
+    OUT.print(next_step(asked.folder, record), soft_wrap=True, markup=False)
     OUT.print(
         f"Stored in {asked.folder}/judgement.json; score report {asked.folder} --out page shows all of it.",
         soft_wrap=True,
+        markup=False,
     )
     return 0
+
+
+def next_step(folder: Path, record: Any) -> str:
+    """What to type where a policy is better than the behaviour, and what is left to do where none is."""
+    from score_rl.store.judgements import BETTER
+
+    if any(run.verdict == BETTER for run in record.runs.values()):
+        return f"Next: score export {folder} --run best --out policy.onnx, and try it small and watched first."
+    return (
+        "Next: keep the behaviour, for no policy is better by the judge's rules. Other settings (score select), longer "
+        "training or more recordings may give a better one."
+    )
 
 
 def verdict_table(data: Any, width: int) -> Table:
@@ -87,7 +101,8 @@ def verdict_table(data: Any, width: int) -> Table:
         cells = [_against(run.estimates.get(kind)) for kind in ("fitted Q", "model")]
         if distances and distance is not None:
             cells += [f"{sum(distance.moved) / len(distance.moved):.2f}", f"{distance.unknown:.0%}"]
-        table.add_row(name_in_lines(name, max(12, width - 66)), f"[{colour}]{run.verdict}[/]", *cells)
+        shown = name_in_lines(name.removeprefix(f"{data.name}_"), max(12, width - 58))
+        table.add_row(shown, f"[{colour}]{run.verdict}[/]", *cells)
     mine = data.behaviour
     table.add_section()
     table.add_row("behaviour", f"recorded {data.recorded:.4g}", *(_alone(mine[kind]) for kind in ("fitted Q", "model")))
