@@ -12,10 +12,19 @@ from score_rl.cli.export import export_command
 from score_rl.data.dataset import Dataset
 from score_rl.errors import InputError
 from score_rl.judge import judging
+from score_rl.judge.evidence import Evidence
 from score_rl.judge.fitting import Effort, work
 from score_rl.judge.judging import judge_policies, usual_discount
 from score_rl.judge.sources import Parts
-from score_rl.store.judgements import DOUBTFUL, FITTED, JudgementRecord, read_judgement, write_judgement
+from score_rl.store.judgements import (
+    DOUBTFUL,
+    FITTED,
+    MODEL,
+    Estimate,
+    JudgementRecord,
+    read_judgement,
+    write_judgement,
+)
 from score_rl.store.records import StatusRecord
 from tests.judge import linear_plant as plant
 from tests.judge.test_evidence import recording
@@ -58,6 +67,7 @@ def test_a_folder_is_judged_by_what_training_held_out(folder: Path, capsys: pyte
     assert {run.step for run in data.runs.values()} == {20}
     assert {run.seeds_apart is not None for run in data.runs.values()} == {True}, "they differ in the seed alone"
     assert "Only 4 trajectories: intervals" in data.remarks[0]
+    assert f"The behaviour earned {data.recorded:.4g} per step, and is worth" in data.remarks[1]
     stored = read_judgement(folder)
     assert isinstance(stored, JudgementRecord)
     assert stored.to_json() == found.to_json()
@@ -140,6 +150,13 @@ def test_actions_that_are_no_numbers_are_not_to_be_trusted() -> None:
     assert found.runs["broken"].verdict == DOUBTFUL
     assert "not finite" in found.runs["broken"].reasons[0]
     assert np.isfinite(found.runs["sound"].estimates[FITTED].value)
+
+
+def test_a_model_that_strays_with_the_behaviour_is_said_to_know_little() -> None:
+    estimate = Estimate(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    evidence, columns = Evidence(plant.logs(8), 0.9), {FITTED: [estimate], MODEL: [estimate]}
+    assert len(judging._of_behaviour(evidence, columns, 0.1)) == 1
+    assert "69% of the imagined steps" in judging._of_behaviour(evidence, columns, 0.69)[1]
 
 
 def test_a_function_of_the_wrong_shape_is_refused() -> None:

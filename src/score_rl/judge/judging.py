@@ -31,6 +31,7 @@ from score_rl.store.judgements import (
 from score_rl.store.provenance import provenance
 
 LEAST_DISCOUNT = 0.9
+ASTRAY = 0.5  # of the steps imagined with the behaviour: what a model says from there on is made up
 DIVERGED = PolicyJudgement(DOUBTFUL, ("Training diverged: its losses were no longer finite.",))
 NOT_A_NUMBER = PolicyJudgement(DOUBTFUL, ("Some of its actions are not finite numbers.",))
 
@@ -189,7 +190,7 @@ def judge_policies(
         action_names=asked.action_names or tuple(f"action {number}" for number in range(asked.action_dim)),
         agreement=agreement({name: one.estimates for name, one in found.items() if one.estimates}),
         runs=found,
-        remarks=(*_remarks(parts.asked, asked), _missed(evidence, columns)),
+        remarks=(*_remarks(parts.asked, asked), *_of_behaviour(evidence, columns, float(strayed[-1]))),
     )
 
 
@@ -205,12 +206,18 @@ def _remarks(recorded: Dataset, asked: Dataset) -> tuple[str, ...]:
     return (f"{only}, cut into {pieces} pieces, which are taken as independent.",)
 
 
-def _missed(evidence: Evidence, columns: Mapping[str, Sequence[Estimate]]) -> str:
+def _of_behaviour(evidence: Evidence, columns: Mapping[str, Sequence[Estimate]], strayed: float) -> tuple[str, ...]:
     """What the estimators make of the behaviour, whose value is known."""
     said = " and ".join(f"{columns[kind][-1].value:.4g} by {called}" for kind, called in CALLED.items())
-    return (
+    missed = (
         f"The behaviour earned {evidence.recorded_value():.4g} per step, and is worth {said}: a policy's gain that is "
         "smaller than what an estimator misses there says little."
+    )
+    if strayed <= ASTRAY:
+        return (missed,)
+    return missed, (
+        f"Even with the behaviour {strayed:.0%} of the imagined steps lie outside of everything recorded: the model "
+        "knows these data badly."
     )
 
 
