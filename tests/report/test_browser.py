@@ -231,6 +231,31 @@ def test_dots_tell_their_numbers(opened: Any, report: Path) -> None:
     assert {*DATASETS, "SCORE", "TD3-BC"} <= set(names)
 
 
+def test_intervals_of_aggregates_are_drawn_whole(opened: Any) -> None:
+    page = opened(1280, "light")
+    _, *rows = table(page, "#aggregates-table")
+    ends = [float(end) for row in rows for cell in row[2:] for end in cell.splitlines()[1].split(" to ")]
+    drawn = page.eval_on_selector_all(
+        "#aggregates .canvas svg line[opacity]",
+        "lines => lines.flatMap(line => [line.x1, line.x2].map(x => x.baseVal.value))",
+    )
+    assert len(drawn) == len(ends) == 2 * 4 * 2
+    scale = (max(drawn) - min(drawn)) / (max(ends) - min(ends))
+    lengths = sorted(drawn[n + 1] - drawn[n] for n in range(0, len(drawn), 2))
+    assert lengths == pytest.approx(sorted(scale * (ends[n + 1] - ends[n]) for n in range(0, len(ends), 2)), abs=2)
+
+
+def test_profiles_answer_the_pointer(opened: Any) -> None:
+    page = opened(1280, "light")
+    canvas = page.locator("#profiles .canvas svg")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    said = page.locator("#profiles .tip").inner_text()
+    assert said.startswith("above ")
+    assert "SCORE: " in said
+
+
 def test_without_scripts_still_figures_are_shown(browser: Any, report: Path) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

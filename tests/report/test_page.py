@@ -15,6 +15,7 @@ from score_rl.report.grouping import distinct, gather, group
 from score_rl.report.page import write_report
 from score_rl.report.page_charts import MOST_POINTS, chart_script, script_checksum
 from score_rl.report.results import RETURN
+from score_rl.report.short_names import settings_table, with_short_names
 from tests.report.folders import write_experiment
 
 NASTY = """<script>alert(1)</script>&"'$<img src=x onerror=alert(2)>"""
@@ -88,6 +89,26 @@ def test_two_seeds_are_drawn_and_nothing_is_said_of_their_mean(tmp_path: Path) -
     assert score["paper"] == 99.6
 
 
+def test_a_page_speaks_of_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+    for seeds, there, absent in (
+        (1, ("one seed", "nothing is known of the spread"), ("95 %", "mean ± std", "★ marks", "A cross ends")),
+        (2, ("mean ± std over seeds", "Each line is one seed"), ("95 %", "★ marks", "A cross ends")),
+        (3, ("mean ± std over seeds", "95 % interval", "thin lines"), ("★ marks", "A cross ends")),
+    ):
+        folder = write_experiment(tmp_path / str(seeds), scores={s: [1.0 + s] for s in range(seeds)}, steps=10)
+        _, text = read(write_report([folder], tmp_path / f"out-{seeds}"))
+        assert [each for each in there if each not in text] == []
+        assert [each for each in absent if each in text] == []
+
+
+def test_what_all_short_names_share_has_no_column() -> None:
+    kept = Path(__file__).parents[2] / "benchmarks" / "results" / "grid-hopper-expert"
+    table = settings_table(with_short_names(group(gather([kept]))))
+    assert table is not None
+    assert list(table.columns) == ["beta", "bc_decay"], "all were trained to choose by"
+    assert table.said("SCORE 2") == "beta 0.1, bc_decay 0.98"
+
+
 def test_long_names_become_short_ones_with_a_table(tmp_path: Path) -> None:
     settings = ({"beta": 0.1, "bc_decay": 0.96}, {"beta": 0.5, "bc_decay": 1.0})
     write_experiment(tmp_path / "a", settings=settings, scores={0: [1.0, 2.0]}, steps=20)
@@ -95,6 +116,7 @@ def test_long_names_become_short_ones_with_a_table(tmp_path: Path) -> None:
     _, text = read(page)
     assert "SCORE (" not in re.sub(r'title="[^"]*"', "", page.read_text()), "no long name is shown"
     assert "name beta bc_decay SCORE 1 0.1 0.96 SCORE 2 0.5 1" in text
+    assert "SCORE 1 beta 0.1, bc_decay 0.96" in text, "beside the name in the summary too"
     labels = {series["label"] for each in curves_of(page) if each["kind"] == "curves" for series in each["series"]}
     assert labels == {"SCORE 1", "SCORE 2"}
     assert "SCORE (beta=0.1, bc_decay=0.96)" in (tmp_path / "out" / "tables" / "scores.csv").read_text(), "in full"
@@ -135,6 +157,9 @@ def test_a_whole_report(tmp_path: Path) -> None:
     assert "Over 2 data sets" in text
     assert "in no mean of this page" not in text
     assert len(found.ids) == len(set(found.ids)), "an id twice would mix up figures"
+    (profile,) = [each for each in curves_of(page) if each["quantity"] == "share of runs above"]
+    assert [series["label"] for series in profile["series"]] == ["SCORE", "TD3-BC"]
+    assert {"x", "y", "low", "high"} == set(profile["series"][0]["mean"])
     files = {str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*") if path.is_file()}
     linked = {link for link in found.links if not link.startswith(("#", "data:"))}
     assert linked == files - {"index.html"}, "every file is linked, every link is a file"

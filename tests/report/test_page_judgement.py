@@ -11,7 +11,7 @@ from score_rl.report.results import read_experiment
 from score_rl.store.judgements import BETTER, DOUBTFUL, read_judgement
 from tests.report.folders import write_experiment
 from tests.report.judged_folder import DATASET, write_judged
-from tests.report.test_page import read
+from tests.report.test_page import curves_of, read
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,14 @@ def test_estimates_stand_beside_the_behaviour_and_in_a_file(page: Path) -> None:
     assert "importance sampling" not in {row["estimator"] for row in rows if row["policy"] != "behaviour"}
     assert (page.parent / "raw").is_dir()
     assert list((page.parent / "raw").glob("*.judgement.json"))
+
+
+def test_the_script_has_the_estimates_too(page: Path) -> None:
+    (dots,) = [each for each in curves_of(page) if each["kind"] == "dots"]
+    assert (dots["level"], dots["zero"]) == (90, "the behaviour")
+    assert [block["name"] for block in dots["blocks"]] == [f"{DATASET}_seed=0", f"{DATASET}_seed=1"]
+    first = dots["blocks"][0]["rows"][0]
+    assert (first["label"], first["value"], first["low"], first["high"]) == ("fitted Q", 0.5, 0.4, 0.6)
 
 
 def test_nothing_is_empty_and_nothing_speaks_of_episodes_or_papers(page: Path) -> None:

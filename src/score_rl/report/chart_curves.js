@@ -191,7 +191,7 @@ class Curves {
     line.setAttribute("x2", x(at));
     line.setAttribute("visibility", "visible");
     this.tip.textContent = "";
-    element(this.tip, "html:strong", {}, `${at.toLocaleString("en")} updates`);
+    element(this.tip, "html:strong", {}, `${this.data.pointed[0]}${at.toLocaleString("en")}${this.data.pointed[1]}`);
     for (const [, series, text] of rows.sort((one, other) => other[0] - one[0])) {
       const row = element(this.tip, "html:div");
       element(row, "html:i").style.background = series.colour;

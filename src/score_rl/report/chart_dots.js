@@ -14,18 +14,18 @@ class Dots {
     new ResizeObserver(() => { if (this.place.clientWidth !== this.width) this.draw(); }).observe(this.place);
   }
 
-  numbers() {
-    const rows = this.data.blocks.flatMap((block) => block.rows);
-    return rows.flatMap((row) => [row.value, ...row.seeds]).filter((value) => value !== null);
-  }
-
-  // What was measured sets the scale. What the paper prints widens it to twice that at most, else it stands at the edge.
+  // What was measured sets the scale, and its intervals, whole where there are no seeds. What else would widen it to
+  // more than twice that ends at the edge: the intervals of few seeds, and what the paper prints.
   limits() {
-    const measured = this.numbers();
-    const printed = this.data.blocks.flatMap((block) => block.rows).map((row) => row.paper).filter((value) => value !== null);
+    const rows = this.data.blocks.flatMap((block) => block.rows);
+    const of = (numbers) => rows.flatMap(numbers).filter((value) => value !== null);
+    const measured = of((row) => [row.value, ...row.seeds, ...(row.seeds.length ? [] : [row.low, row.high])]);
+    if (this.data.zero) measured.push(0);
     let [low, high] = [Math.min(...measured), Math.max(...measured)];
-    const both = [Math.min(low, ...printed), Math.max(high, ...printed)];
-    if (both[1] - both[0] <= 2 * (high - low)) [low, high] = both;
+    for (const others of [of((row) => [row.low, row.high]), of((row) => [row.paper])]) {
+      const both = [Math.min(low, ...others), Math.max(high, ...others)];
+      if (both[1] - both[0] <= 2 * (high - low)) [low, high] = both;
+    }
     const room = 0.05 * (high - low) || 1;
     return [low - room, high + room];
   }
@@ -46,6 +46,10 @@ class Dots {
     for (const tick of ticks(low, high, Math.max(3, (this.width - left) / 65))) {
       element(svg, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: bottom, class: "grid" });
       element(svg, "text", { x: x(tick), y: bottom + 16, "text-anchor": "middle" }, shown(tick));
+    }
+    if (this.data.zero) {
+      element(svg, "line", { x1: x(0), x2: x(0), y1: 4, y2: bottom, class: "mark" });
+      element(svg, "text", { x: x(0) + 5, y: 14, class: "known" }, this.data.zero);
     }
     element(svg, "text", { x: (left + this.width) / 2, y: bottom + 34, "text-anchor": "middle" }, this.data.quantity);
     names.forEach((name) => svg.appendChild(name)); // above the grid
@@ -113,7 +117,7 @@ class Dots {
     this.tip.textContent = "";
     element(this.tip, "html:strong", {}, row.label);
     const say = (text) => element(element(this.tip, "html:div"), "html:span", {}, text);
-    if (row.value !== null) say(`mean ${shown(row.value)}${row.low === null ? "" : `, 95 % interval ${shown(row.low)} to ${shown(row.high)}`}`);
+    if (row.value !== null) say(`${this.data.zero ? "" : "mean "}${shown(row.value)}${row.low === null ? "" : `, ${this.data.level} % interval ${shown(row.low)} to ${shown(row.high)}`}`);
     if (row.seeds.length) say(`seeds: ${row.seeds.map(shown).join(", ")}`);
     if (row.paper !== null) say(`the paper prints ${shown(row.paper)}`);
     showTip(this.tip, this.box, event);

@@ -25,6 +25,7 @@ BLACK, ORANGE, SKY, GREEN, BLUE, VERMILION, PURPLE, GREY, BROWN, INDIGO = (
     "#8C510A",
     "#5E4FA2",
 )
+GRID = "#DDDDDD"
 
 
 def require_matplotlib(extra: str = "report") -> Any:
@@ -47,7 +48,7 @@ def new_figure(rows: int, columns: int, width: float = 4.2, height: float = 3.3)
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.ravel():
         axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(visible=True, color="#DDDDDD", linewidth=0.6)
+        axis.grid(visible=True, color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
     return figure, axes
 
@@ -87,7 +88,7 @@ def cumulative(axis: Any, values: np.ndarray, label: str, colour: str, **style: 
 
 def legend(axis: Any, **options: Any) -> None:
     """A small legend with a light frame, so that lines behind it do not read as part of it."""
-    axis.legend(fontsize=8, framealpha=0.9, edgecolor="#DDDDDD", **options)
+    axis.legend(fontsize=8, framealpha=0.9, edgecolor=GRID, **options)
 
 
 def legend_below(axis: Any, columns: int = 2) -> None:

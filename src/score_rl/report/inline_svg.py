@@ -5,7 +5,7 @@ import re
 from typing import Any
 from xml.sax.saxutils import escape
 
-from score_rl.report.drawing import require_matplotlib
+from score_rl.report.drawing import GRID, require_matplotlib
 from score_rl.report.figure_style import INK
 
 
@@ -21,6 +21,7 @@ def inline_svg(figure: Any, name: str, title: str) -> str:
     svg = re.sub(r'(url\(#|xlink:href="#)', rf"\g<1>{name}-", svg)
     svg = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
     svg = re.sub(INK, "currentColor", svg, flags=re.IGNORECASE)
+    svg = re.sub(GRID, f"var(--line, {GRID})", svg, flags=re.IGNORECASE)
     width, height = (float(value) for value in re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg).groups())  # type: ignore[union-attr]
     head = f'<svg role="img" aria-label="{_attribute(title)}" viewBox="0 0 {width:g} {height:g}" '
     # matplotlib names the old namespace of links, which HTML knows without being told.

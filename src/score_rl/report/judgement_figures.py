@@ -7,6 +7,8 @@ import numpy as np
 
 from score_rl.report.drawing import new_figure
 from score_rl.report.figure_style import FAINT, INK, WIDTH, light_grid, line_styles, plain, shared_legend, styled
+from score_rl.report.page_charts import Dot
+from score_rl.report.statistics import Estimate
 from score_rl.store.judgements import FITTED, MODEL, PESSIMISTIC, ROBUST, Histogram, PolicyJudgement
 
 SHOWN = {FITTED: "o", PESSIMISTIC: "v", MODEL: "s", ROBUST: "D"}
@@ -35,6 +37,18 @@ def estimate_intervals(policies: Mapping[str, PolicyJudgement]) -> Any:
     light_grid(axis)
     shared_legend(figure, [axis], 1.2)
     return figure
+
+
+def estimate_dots(policies: Mapping[str, PolicyJudgement]) -> dict[str, list[Dot]]:
+    """The same for the page's script: a block for each policy, a line for each estimator."""
+    return {
+        name: [
+            Dot(kind, Estimate(each.difference, each.difference_low, each.difference_high))
+            for kind in SHOWN
+            if (each := judged.shown.get(kind)) is not None
+        ]
+        for name, judged in policies.items()
+    }
 
 
 @styled

@@ -25,7 +25,16 @@ from score_rl.report.page_judgement import judgement_sections, render_judgement,
 from score_rl.report.page_runs import STATES, experiments, folder_names, notes_of, reason, speeds
 from score_rl.report.page_scores import aggregate_section, headline, table_sections
 from score_rl.report.page_text import as_interval, as_number, as_time
-from score_rl.report.results import LAST_EVALUATIONS, RETURN, SCORE, UNCERTAINTY, RunResult, score_name
+from score_rl.report.results import (
+    FINISHED,
+    GOING,
+    LAST_EVALUATIONS,
+    RETURN,
+    SCORE,
+    UNCERTAINTY,
+    RunResult,
+    score_name,
+)
 from score_rl.report.short_names import settings_table, with_short_names
 from score_rl.report.tables import in_order
 
@@ -94,6 +103,8 @@ def render(found: Sequence[RunResult], out: Path, say: Callable[[str], None]) ->
         **aggregate_section(groups, methods, files),
         experiments=experiments(found, names, files),
         groups=headlines,
+        broken=any(run.status not in (FINISHED, *GOING) for run in runs),
+        most_seeds=max((len(mine.runs) for mine in groups), default=0),
         named=settings_table(groups),
         last_k=LAST_EVALUATIONS,
         others=[(run, reason(run)) for run in runs if not run.finished],

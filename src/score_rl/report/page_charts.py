@@ -14,7 +14,7 @@ import numpy as np
 
 from score_rl.report.curve_figures import Panel, Series, last_step, step_unit
 from score_rl.report.figure_style import FAINT, INK
-from score_rl.report.statistics import Estimate
+from score_rl.report.statistics import Estimate, Profile
 
 SCRIPTS = ("chart_tools.js", "chart_curves.js", "chart_dots.js", "chart_start.js")  # in this order
 MOST_POINTS = 400  # of a curve in a page: more than its pixels
@@ -49,18 +49,59 @@ def chart_json(panel: Panel, styles: Mapping[str, tuple[str, Any]]) -> str:
         "quantity": panel.quantity,
         "logarithmic": panel.logarithmic and is_positive(panel),
         "unit": unit,
+        "pointed": ("", " updates"),
         "lines": [{"label": label, "value": value} for label, value in panel.lines.items()],
         "series": [_series(series, *styles[series.label]) for series in panel.series],
     }
     return _safely(data)
 
 
-def dots_json(title: str, quantity: str, blocks: Mapping[str, Sequence[Dot]], colours: Mapping[str, str]) -> str:
-    """Numbers with intervals as JSON: a block for each name, a line for each method in it."""
+def profiles_json(
+    title: str, quantity: str, found: Mapping[str, Profile], styles: Mapping[str, tuple[str, Any]]
+) -> str:
+    """Profiles as curves over scores."""
+    data = {
+        "kind": "curves",
+        "title": title,
+        "quantity": "share of runs above",
+        "logarithmic": False,
+        "unit": (1, quantity),
+        "pointed": ("above ", ""),
+        "lines": [],
+        "series": [
+            {
+                "label": method,
+                **_look(*styles[method]),
+                "mean": _curve(profile.thresholds, profile.share)
+                | {"low": _rounded(profile.low), "high": _rounded(profile.high)},
+                "runs": [],
+                "broken": [],
+            }
+            for method, profile in found.items()
+        ],
+    }
+    return _safely(data)
+
+
+def dots_json(
+    title: str,
+    quantity: str,
+    blocks: Mapping[str, Sequence[Dot]],
+    colours: Mapping[str, str],
+    *,
+    level: int = 95,
+    zero: str | None = None,
+) -> str:
+    """Numbers with intervals as JSON: a block for each name, a line for each method in it.
+
+    `level` is what the intervals hold, in percent. `zero` names a line at 0, if there is one.
+    """
     data = {
         "kind": "dots",
         "title": title,
         "quantity": quantity,
+        "level": level,
+        "zero": zero,
         "blocks": [
             {"name": name, "rows": [_row(dot, colours[dot.label]) for dot in dots]} for name, dots in blocks.items()
         ],
@@ -108,12 +149,15 @@ def _series(series: Series, colour: str, dash: Any) -> dict[str, Any]:
     )
     return {
         "label": series.label,
-        "colour": _in_page(colour),
-        "dash": "" if dash == "-" else " ".join(f"{2 * part:g}" for part in dash[1]),
+        **_look(colour, dash),
         "mean": mean,
         "runs": runs,
         "broken": broken,
     }
+
+
+def _look(colour: str, dash: Any) -> dict[str, str]:
+    return {"colour": _in_page(colour), "dash": "" if dash == "-" else " ".join(f"{2 * part:g}" for part in dash[1])}
 
 
 def _curve(steps: np.ndarray, values: np.ndarray) -> dict[str, Any]:

@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from score_rl.report.judgement_figures import action_histograms, estimate_intervals, uncertainty_histograms
+from score_rl.report.figure_style import line_styles
+from score_rl.report.judgement_figures import (
+    SHOWN,
+    action_histograms,
+    estimate_dots,
+    estimate_intervals,
+    uncertainty_histograms,
+)
+from score_rl.report.page_charts import dots_json
 from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.results import RunResult
 from score_rl.store.judgements import (
@@ -108,7 +116,8 @@ def _section(data: DataJudgement, created: str, runs: Sequence[RunResult], files
             "actions": (action_histograms(chosen, data.action_names), "Actions: the policy's against the data's"),
             "uncertainty": (uncertainty_histograms(chosen), "How little is known of actions: the policy's, the data's"),
         }
-        figures = {k: files.draw(figure, f"judged-{k}-{data.name}", title) for k, (figure, title) in what.items()}
+        stills = {k: files.draw(figure, f"judged-{k}-{data.name}", title) for k, (figure, title) in what.items()}
+        figures = stills | {"estimates": _for_script(stills["estimates"], drawn)}
     return JudgementSection(
         data=data,
         created=created,
@@ -118,6 +127,18 @@ def _section(data: DataJudgement, created: str, runs: Sequence[RunResult], files
         figures=figures,
         csv=files.write_csv(f"judgement-{data.name}", judgement_csv(data)),
     )
+
+
+def _for_script(still: Drawn, drawn: Mapping[str, PolicyJudgement]) -> Drawn:
+    """The estimates as data for the page's script beside the still figure."""
+    from markupsafe import Markup
+
+    colours = {kind: colour for kind, (colour, _) in line_styles(list(SHOWN)).items()}
+    data = dots_json(
+        still.title, "reward per step, less the behaviour's", estimate_dots(drawn), colours,
+        level=90, zero="the behaviour",
+    )  # fmt: skip
+    return dataclasses.replace(still, curves=Markup(data))  # it escapes
 
 
 def render_judgement(sections: Sequence[JudgementSection], environment: Any) -> Any:

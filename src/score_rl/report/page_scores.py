@@ -9,12 +9,12 @@ import numpy as np
 
 from score_rl.report.figure_style import line_styles
 from score_rl.report.grouping import paper_cell
-from score_rl.report.page_charts import Dot, dots_json
+from score_rl.report.page_charts import Dot, dots_json, profiles_json
 from score_rl.report.page_files import Drawn, PageFiles
 from score_rl.report.page_text import aggregates_as_text, quantity_of
 from score_rl.report.results import GOING, RETURN, SCORE, Group, RunResult
 from score_rl.report.score_figures import AGGREGATE_TITLES, aggregate_intervals, performance_profiles, score_bars
-from score_rl.report.statistics import FEWEST_SEEDS, REPETITIONS, Estimate, aggregates, comparable, profiles
+from score_rl.report.statistics import FEWEST_SEEDS, REPETITIONS, Estimate, Profile, aggregates, comparable, profiles
 from score_rl.report.tables import ScoreTable, mean_and_std, score_table, to_csv, to_latex
 
 
@@ -32,6 +32,13 @@ class TableSection:
     def methods_down(self) -> bool:
         """Whether methods are rows: there are many, and a page is easier to scroll down than across."""
         return len(self.table.methods) > max(6, len(self.table.datasets))
+
+    @property
+    def columns(self) -> int:
+        """How many columns of numbers the page shows."""
+        if not self.methods_down:
+            return len(self.table.methods)
+        return len(self.table.datasets) + bool(self.table.overall)
 
 
 def headline(group: Group) -> dict[str, Any]:
@@ -91,7 +98,8 @@ def _as_picture(table: ScoreTable, groups: Sequence[Group], methods: Sequence[st
     }
     quantity = quantity_of(table.metric, groups)
     figure = score_bars(ordered, paper_means, quantity, methods, seeds=ends)
-    title = "Means, 95 % intervals and seeds" + (", and the paper's (diamonds)" if table.paper else "")
+    title = "Means, 95 % intervals and seeds" if table.has_intervals else "Each seed"
+    title += ", and the paper's (diamonds)" if table.paper else ""
     return _with_dots(
         files.draw(figure, "scores" if table.metric == SCORE else "returns", title), quantity, blocks, methods
     )
@@ -136,10 +144,16 @@ def aggregate_section(groups: Sequence[Group], methods: Sequence[str], files: Pa
             },
             methods,
         ),
-        "profile_figure": files.draw(
-            performance_profiles(profiles(matrices), names=methods), "profiles", "Performance profiles"
-        ),
+        "profile_figure": _profile_figure(profiles(matrices), quantity_of(SCORE, groups), methods, files),
     }
+
+
+def _profile_figure(found: Mapping[str, Profile], quantity: str, methods: Sequence[str], files: PageFiles) -> Drawn:
+    from markupsafe import Markup
+
+    still = files.draw(performance_profiles(found, names=methods), "profiles", "Performance profiles")
+    data = profiles_json(still.title, quantity, found, line_styles(methods))
+    return dataclasses.replace(still, curves=Markup(data))  # it escapes
 
 
 def unequal_training(groups: Sequence[Group]) -> list[str]:

@@ -80,8 +80,9 @@ def score_bars(
 
     Where there is no interval, the `seeds` of (data set, method) stand instead of their mean.
 
-    The dots decide what is seen: the interval of two seeds may leave the picture. `labels` names the data sets, and
-    orders them. Where there are more methods than colours, each dot has its method's name beside it.
+    The dots decide what is seen: an interval that would widen the picture to more than twice leaves it. `labels`
+    names the data sets, and orders them. Where there are more methods than colours, each dot has its method's name
+    beside it.
     """
     datasets = list(labels or dict.fromkeys(dataset for mine in scores.values() for dataset in mine))
     chosen = line_styles(names or list(scores))
@@ -123,8 +124,13 @@ def score_bars(
     dots = [estimate.value for mine in scores.values() for estimate in mine.values()]
     dots += [value for mine in (paper or {}).values() for value in mine.values()]
     dots += [value for mine in (seeds or {}).values() for value in mine]
-    room = 0.15 * (max(dots) - min(dots)) or 1.0
-    axis.set_xlim(min(dots) - room, max(dots) + room)
+    low, high = min(dots), max(dots)
+    intervals = [each for mine in scores.values() for each in mine.values() if each.has_interval]
+    ends = [end for each in intervals for end in (each.low, each.high)]
+    if max([high, *ends]) - min([low, *ends]) <= 2 * (high - low):
+        low, high = min([low, *ends]), max([high, *ends])
+    room = 0.08 * (high - low) or 1.0
+    axis.set_xlim(low - room, high + room)
     axis.tick_params(axis="y", length=0)
     light_grid(axis)
     drawing.name_axes(axis, quantity, "")

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from score_rl.report.page_text import as_number
 from score_rl.report.results import Group, algorithm_title
 
 LONGEST = 24  # characters of a name that needs no shorter one
@@ -18,6 +19,15 @@ class SettingsTable:
 
     columns: Sequence[str]
     rows: Sequence[tuple[str, Sequence[Any]]]
+
+    def said(self, name: str) -> str:
+        """What one of the names stands for, in a few words."""
+        values = dict(self.rows)[name]
+        return ", ".join(
+            f"{column} {as_number(value)}"
+            for column, value in zip(self.columns, values, strict=True)
+            if value is not None
+        )
 
 
 def with_short_names(groups: Sequence[Group]) -> list[Group]:
@@ -38,6 +48,7 @@ def settings_table(groups: Sequence[Group]) -> SettingsTable | None:
         return None
     shown = [named[key] for key in dict.fromkeys(group.key for group in groups if group.key)]
     columns = list(dict.fromkeys(name for group in shown for name in group.settings))
+    columns = [name for name in columns if len(shown) == 1 or len({repr(g.settings.get(name)) for g in shown}) > 1]
     remarks = ["remark"] if any(group.remark for group in shown) else []
     rows = [
         (group.key, [*(group.settings.get(name) for name in columns), *([group.remark] if remarks else [])])

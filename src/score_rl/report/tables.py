@@ -94,6 +94,21 @@ class ScoreTable:
     def has_paper(self) -> bool:
         return bool(self.paper)
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any cell has seeds enough for an interval."""
+        return any(cell.interval is not None and cell.interval.has_interval for cell in self.cells.values())
+
+    @property
+    def has_best(self) -> bool:
+        """Whether any cell is marked as the best of its data set."""
+        return any(cell.best for cell in self.cells.values())
+
+    @property
+    def has_deviations(self) -> bool:
+        """Whether any cell has more than one seed."""
+        return any(cell.seeds > 1 for cell in self.cells.values())
+
 
 def score_table(groups: Sequence[Group], metric: str = SCORE) -> ScoreTable:
     """The table of these groups' last policies. Best is the highest mean of a row, where its interval is apart."""
