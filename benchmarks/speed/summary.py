@@ -10,25 +10,48 @@ from .cells import rate, table
 from .machines import Machine, trainings
 
 
-def summary(found: Sequence[Machine]) -> str:
-    """SCORE on each machine, and a line for each other question, with the section that has more."""
+def summary(found: Sequence[Machine], peers: Mapping[str, Any]) -> str:
+    """A line for each question, with the section that has more, and SCORE on each machine."""
     timed = _with(found, "score")
     headings = [
         "SCORE, updates/s",
         "one run",
         "most, summed over runs",
         "one run beside PyTorch",
-        "fleets beside PyTorch",
+        "several beside PyTorch",
     ]
+    rates = peers["jax"]["rates"]
+    ours, theirs = rates["score-rl"], rates["Unifloral"]
+    most = max(ours, key=int)
     lines = [
-        "Three ways to write SCORE in PyTorch stand behind the last two columns ([more](#score-beside-pytorch)).",
+        f"Beside the fastest JAX code of others, TD3-BC on one {peers['device']}: "
+        f"{ours[most] / theirs[most]:.1f}× its update "
+        f"vmapped by hand over {most} runs, {ours[most] / theirs['1']:.0f}× as it ships, one run at a time "
+        "([more](#beside-other-jax-code)).",
+        f"Beside PyTorch, one run of SCORE: {_beside_pytorch(timed)}, by how it is written there "
+        "([more](#score-beside-pytorch)).",
         f"Beside d3rlpy on two cores: {_beside_d3rlpy(found)} ([more](#td3-bc-and-cql-beside-d3rlpy)).",
         f"The paper's 75 runs of SCORE take {_whole_table()} ([more](#75-runs-to-the-end)).",
         f"{_share(found)} ([more](kernels.md)).",
         f"While policies are judged, {_judging(found)} ([more](#judging-while-training)).",
         f"The first update comes {_starting(found)} ([more](#starting)).",
     ]
-    return table(headings, [_speeds(machine) for machine in timed]) + "\n\n" + "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {line}" for line in lines) + "\n\n" + table(headings, [_speeds(each) for each in timed])
+
+
+def _beside_pytorch(timed: Sequence[Machine]) -> str:
+    """One run, over machines of a kind and ways to write it."""
+    said = []
+    for where, on_cpu in (("two CPU cores", True), ("a GPU", False)):
+        alone = [
+            fleet
+            for machine in timed
+            if ("CPU" in machine.name) == on_cpu
+            for fleet in machine.of("score")["fleets"]
+            if fleet["runs"] == 1
+        ]
+        said.append(f"{_span([float(times) for fleet in alone for times in fleet['times'].values()])} on {where}")
+    return ", ".join(said)
 
 
 def _with(found: Sequence[Machine], part: str) -> list[Machine]:

@@ -169,42 +169,42 @@ def _spelled_out(what: str) -> str:
 
 
 def readme(found: list[Machine], peers: Mapping[str, Any] | None = None) -> str:
-    """A paragraph: the best JAX peer first, PyTorch after it, then processors without a GPU."""
-    said = [] if peers is None else _beside_peers(peers)
+    """A line for each comparison: the best JAX peer first, PyTorch after it, then processors without a GPU."""
+    said = [] if peers is None else [_beside_peers(peers)]
     rates: dict[bool, list[tuple[float, float, str]]] = {True: [], False: []}
     for machine in found:
         if machine.of("score") is None:
             continue
         fleet = max(machine.of("score")["fleets"], key=lambda fleet: float(fleet["run_steps_per_second"]))
         loop = next(n for n in ("torch-loop-tuned", "torch-loop") if n in fleet["times"])
-        runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs at once"
+        runs = "one run" if fleet["runs"] == 1 else f"{fleet['runs']} runs"
         kind = "CPU" in machine.name
         rates[kind].append((float(fleet["run_steps_per_second"]), float(fleet["times"][loop]), runs))
-    for kind, where in ((False, "SCORE makes {}"), (True, "On 2 CPU cores it makes {}")):
+    for kind, where in ((False, "SCORE, same GPU"), (True, "SCORE, 2 CPU cores")):
         if rates[kind]:
             times = [times for _, times, _ in rates[kind]]
             if not kind and peers is not None:
                 times += map(float, peers["torch"]["times"])
             spread = _range(times, "{:.1f}" if kind else "{:,.0f}")
             updates = f"{_range([rate for rate, _, _ in rates[kind]], '{:,.0f}')} ({max(rates[kind])[2]})"
-            peer = "such a loop" if kind and rates[False] else "a PyTorch loop over the critics"
-            host = "" if kind else ", which is bound by its host"
-            said.append(f"{where.format(updates)}, {spread} times {peer}{host}.")
-    said.append("[How it was measured](docs/performance.md).")
-    return textwrap.fill("**Speed**, in updates a second: " + " ".join(said), 120, break_on_hyphens=False)
+            peer = "such a loop" if kind and rates[False] else "a loop over the critics in PyTorch, bound by its host"
+            said.append(f"{where}: {updates}, {spread} times {peer}.")
+    lines = [textwrap.fill(f"- {each}", 120, subsequent_indent="  ", break_on_hyphens=False) for each in said]
+    head = "**Speed**, in updates a second, summed over runs ([how it was measured](docs/performance.md)):"
+    return "\n".join([head, "", *lines])
 
 
-def _beside_peers(peers: Mapping[str, Any]) -> list[str]:
+def _beside_peers(peers: Mapping[str, Any]) -> str:
     """The fastest JAX code of others that was measured: its arithmetic, and what it does as it ships."""
     rates = peers["jax"]["rates"]
     ours, theirs = rates["score-rl"], rates["Unifloral"]
     most = max(ours, key=int)
-    return [
-        f"on one {peers['device']}, batch 256, TD3-BC makes {ours[most]:,} ({most} runs at once).",
-        f"That is {ours[most] / theirs[most]:.1f} times Unifloral, the fastest JAX code of others that was measured, "
-        f"with its update vmapped by hand over as many runs, and {ours[most] / theirs['1']:.0f} times Unifloral as it "
-        "ships, one run at a time.",
-    ]
+    return (
+        f"TD3-BC, one {peers['device']}, batch 256: {ours[most]:,} ({most} runs). "
+        f"That is {ours[most] / theirs[most]:.1f} times Unifloral, the fastest other "
+        "JAX code measured, with its update vmapped by hand over as many runs, and "
+        f"{ours[most] / theirs['1']:.0f} times Unifloral as it ships, one run at a time."
+    )
 
 
 def _range(values: list[float], form: str) -> str:

@@ -127,8 +127,8 @@ def test_readers_of_the_readme_see_ranges_and_the_best_peer_first() -> None:
     said = " ".join(update_tables.readme(found, peers).split())
     assert "2.5 times Unifloral" in said, "of equal fleets"
     assert "20 times Unifloral as it ships" in said, "ours of 75 runs, its own of one"
-    assert "SCORE makes 4,000 (one run), 40 to 60 times a PyTorch loop" in said
-    assert "On 2 CPU cores it makes 20 to 30 (one run), 2.0 to 3.0 times" in said
+    assert "SCORE, same GPU: 4,000 (one run), 40 to 60 times a loop over the critics in PyTorch" in said
+    assert "SCORE, 2 CPU cores: 20 to 30 (one run), 2.0 to 3.0 times such a loop" in said
     assert said.index("Unifloral") < said.index("PyTorch") < said.index("CPU")
 
 

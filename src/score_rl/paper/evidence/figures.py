@@ -1,14 +1,14 @@
 """The figures of evidence, by name. Each file says which numbers it was drawn from."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from score_rl.paper.evidence.companies import in_companies, with_chosen
-from score_rl.paper.evidence.records import Choice, Evidence
+from score_rl.paper.evidence.records import Choice, Evidence, Result
 from score_rl.paper.experiments.choice import BETAS, DECAYS
 from score_rl.report.drawing import BLUE, GREEN, ORANGE, new_figure
 from score_rl.report.figure_style import FAINT, INK, styled
@@ -48,27 +48,36 @@ def score_figure(evidence: Evidence) -> Any:
 @styled
 def curve_figure(evidence: Evidence) -> Any:
     """What methods make of the same recording, as they learn: each seed, their mean, and who recorded it."""
-    figure, ((axis,),) = new_figure(1, 1, 6.2, 2.9)
+    figure, ((axis,),) = new_figure(1, 1, 6.2, 3.1)
     found = {a: result for a in LEARNING if (result := evidence.results.get((a, PICTURED))) is not None}
     for name, result in found.items():
         colour, mean = LEARNING[name], mean_curve(result.curves)
         for curve in result.curves:
             axis.plot(curve.steps / 1e6, curve.values, color=colour, linewidth=0.6, alpha=0.35)
         axis.plot(mean.steps / 1e6, mean.mean, color=colour, linewidth=2)
-        axis.annotate(algorithm_title(name), (mean.steps[-1] / 1e6, mean.mean[-1]), (6, 0), textcoords="offset points",
+        ends = (mean.steps[-1] / 1e6, mean.mean[-1])
+        axis.annotate(f"{algorithm_title(name)} {mean.mean[-1]:.0f}", ends, (6, 0), textcoords="offset points",
                       color=colour, va="center", fontweight="bold", fontsize=10)  # fmt: skip
     recorded = next((result.behaviour for result in found.values() if result.behaviour is not None), None)
     if recorded is not None:
         axis.axhline(recorded, color=FAINT, linewidth=1.2, linestyle="--")
-        axis.annotate("the policy that recorded the data", (0.99, recorded), (0, -4), ("axes fraction", "data"),
-                      "offset points", ha="right", va="top", color=INK)  # fmt: skip
+        axis.annotate(f"the policy that recorded the data {recorded:.0f}", (0.99, recorded), (0, -4),
+                      ("axes fraction", "data"), "offset points", ha="right", va="top", color=INK)  # fmt: skip
     axis.set_ylim(0, 110)
     axis.set_xlim(0, 1)
     seeds = max((len(result.scores) for result in found.values()), default=0)
-    axis.set_title(f"{PICTURED}, {seeds} seeds each: 0 is a random policy, 100 an expert", loc="left")
-    axis.set_xlabel("million updates")
-    axis.set_ylabel("normalised score (%)")
+    figure.suptitle(_finding(found, recorded), x=0.01, ha="left", fontweight="bold", fontsize=10)
+    axis.set_xlabel(f"million updates ({PICTURED}, {seeds} seeds each)")
+    axis.set_ylabel("score (0 random, 100 expert)")
     return figure
+
+
+def _finding(found: Mapping[str, Result], recorded: float | None) -> str:
+    """What the picture at the top of README shows, in one line."""
+    if "score" not in found or recorded is None:
+        return "Learned from the same recording"
+    reached = np.mean(found["score"].scores)
+    return f"From a recording that scores {recorded:.0f}, SCORE learns a policy that scores {reached:.0f}"
 
 
 def _name_lines(axis: Any, evidence: Evidence) -> None:
