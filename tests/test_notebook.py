@@ -28,7 +28,7 @@ def test_a_data_set_shows_its_columns_by_name() -> None:
     shown = data._repr_html_()
     assert "temperature &lt;b&gt;" in shown
     assert "<td style='text-align:left'>valve</td>" in shown
-    assert "logs: 3 rows in 1 trajectories" in shown
+    assert "logs: 3 rows in 1 trajectory, 1 observation, 1 action" in shown
 
 
 def test_metrics_say_what_they_hold_in_one_line_and_in_a_table() -> None:

@@ -1,7 +1,9 @@
 """Offline reinforcement learning that people can trust, trained as fleets in one compiled program.
 
 >>> import score_rl
->>> run = score_rl.train("replica:hopper-medium-replay", steps=30_000)
+>>> data = score_rl.load_dataset("replica:hopper-medium", transitions=100_000)
+>>> run = score_rl.train(data, steps=10_000)
+>>> observation = data.observations[0]
 >>> action = run.policy(observation)
 >>> doubt = run.uncertainty(observation, action)
 """

@@ -76,10 +76,16 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() or (lines and c == "\n") else c.encode("unicode_escape").decode() for c in text)
 
 
+def count(number: int, one: str, several: str | None = None) -> str:
+    """1 run, 2 runs; 1 trajectory, 2 trajectories."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """An `InputError` for a name that does not exist, with the nearest ones that do."""
     known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    spelled = {each.lower(): each for each in known}
+    near = [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=3, cutoff=0.45)]
     hint = f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known: {', '.join(known)}."
     return InputError(f"unknown {kind} {name!r}: {hint}")
 

@@ -48,6 +48,8 @@ def test_train_prints_a_table_and_leaves_a_folder_that_says_what_it_was(score: S
     assert experiment[run] is run
     assert run in experiment
     assert run.id in experiment
+    assert experiment.get(run.id) is run
+    assert experiment.get("another") is experiment.get(99) is None
     assert dict(experiment) == dict(experiment.items()), "a mapping from ids to runs"
     assert list(experiment) == experiment.values() == experiment[:], "and a sequence of runs"
     assert "score " in experiment._repr_html_()

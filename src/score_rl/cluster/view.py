@@ -6,8 +6,9 @@ from typing import Any
 
 from rich.text import Text
 
+from score_rl.errors import count
 from score_rl.live_line import Fact, LiveLine, as_duration, bar_line
-from score_rl.run.messages import Announcer, count
+from score_rl.run.messages import Announcer
 
 SECONDS_BETWEEN_LINES = 20.0
 SECONDS_BETWEEN_LOOKS = 2.0

@@ -35,7 +35,7 @@ from score_rl.data.trajectories import (
     training_view,
 )
 from score_rl.envs.tasks import step_limit
-from score_rl.errors import InputError
+from score_rl.errors import InputError, count
 from score_rl.notebook import html_table
 
 
@@ -154,8 +154,9 @@ class Dataset:
 
     def __repr__(self) -> str:
         return (
-            f"<Dataset {self.name}: {len(self):,} rows in {len(self.trajectories):,} trajectories, "
-            f"{self.observation_dim} observations, {self.action_dim} actions, "
+            f"<Dataset {self.name}: {count(len(self), 'row')} in "
+            f"{count(len(self.trajectories), 'trajectory', 'trajectories')}, "
+            f"{count(self.observation_dim, 'observation')}, {count(self.action_dim, 'action')}, "
             f"environment {self.environment or 'not known'}>"
         )
 

@@ -16,7 +16,7 @@ from score_rl.data.treatment import Treatment
 from score_rl.deploy.exporting import export_policy, format_of
 from score_rl.deploy.limits import Limits
 from score_rl.engine.runs import run_identity
-from score_rl.errors import InputError, unknown_name
+from score_rl.errors import InputError, count, unknown_name
 from score_rl.notebook import html_table
 from score_rl.rollout.episodes import Judgement
 from score_rl.rollout.judging import judge_policies
@@ -24,7 +24,6 @@ from score_rl.rollout.policies import PolicyToPlay, fresh_seed
 from score_rl.run.asking import AskedRun, CheckedActions
 from score_rl.run.deployment import limits_of, origin_of, refuse_diverged, trained_policy
 from score_rl.run.kept_states import KeptPolicy, KeptStates
-from score_rl.run.messages import count
 from score_rl.run.trusted_modules import refuse_foreign_modules
 from score_rl.store.folder import Folder
 from score_rl.store.judgements import doubt_of
@@ -234,8 +233,10 @@ class Experiment(Sequence[TrainedRun]):
         return any(which in (run, run.id) for run in self.runs)
 
     def keys(self) -> list[str]:
-        """The ids of the runs."""
+        """The ids of the runs; `experiment[id]` is one of them."""
         return [run.id for run in self.runs]
+
+    _ipython_key_completions_ = keys
 
     def values(self) -> list[TrainedRun]:
         """The runs, as iterating gives them."""
@@ -245,16 +246,21 @@ class Experiment(Sequence[TrainedRun]):
         """Ids and runs."""
         return [(run.id, run) for run in self.runs]
 
+    def get(self, which: Any, default: Any = None) -> Any:
+        """The run `which` by its id or its number, or `default` where there is none."""
+        try:
+            return self[which]
+        except (InputError, IndexError):
+            return default
+
     def __getitem__(self, which: Any) -> Any:
         """A run by its id or its number, several by a slice."""
         if isinstance(which, TrainedRun):
             which = which.id
-        if isinstance(which, str):
-            for run in self.runs:
-                if run.id == which:
-                    return run
-            raise unknown_name("run", which, [run.id for run in self.runs])
-        return self.runs[which]
+        names = self.keys()
+        if isinstance(which, str) and which not in names:
+            raise unknown_name("run", which, names)
+        return self.runs[names.index(which) if isinstance(which, str) else which]
 
     def __repr__(self) -> str:
         try:

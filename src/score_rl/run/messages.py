@@ -11,7 +11,7 @@ from rich.console import Console
 
 from score_rl.console import open_console, say
 from score_rl.engine.memory import FleetSplit, Footprint, as_size
-from score_rl.errors import as_read
+from score_rl.errors import as_read, count
 from score_rl.live_line import as_duration
 from score_rl.store.records import WARNING
 
@@ -36,11 +36,6 @@ class Announcer:
     def insist(self, message: str) -> None:
         """Print it in any case: the answer to what somebody has just done."""
         say(self.console, as_read(message))
-
-
-def count(number: int, what: str) -> str:
-    """1 run, 2 runs."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 # -- before training ----------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from score_rl.disk import TOO_MANY_OPEN, read_own, too_many_open, write_file
-from score_rl.errors import InputError, MachineError, not_installed, printable, unknown_name
+from score_rl.errors import InputError, MachineError, count, not_installed, printable, unknown_name
 from score_rl.notebook import html_table
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import MOST
@@ -48,7 +48,10 @@ class MetricsTable:
         return iter(self._rows)
 
     def __repr__(self) -> str:
-        return f"<metrics: {len(self):,} values of {len(self.names)} metrics in {len(self.runs)} runs>"
+        return (
+            f"<metrics: {count(len(self), 'value')} of {count(len(self.names), 'metric')} "
+            f"in {count(len(self.runs), 'run')}>"
+        )
 
     def _repr_html_(self) -> str:
         by_name: dict[str, list[Row]] = {}

@@ -11,13 +11,13 @@ from typing import Any
 from score_rl.data.catalogue import load_dataset
 from score_rl.data.dataset import Dataset
 from score_rl.data.splitting import check_fraction, split_dataset
-from score_rl.errors import InputError, refuse_unwritable
+from score_rl.errors import InputError, count, refuse_unwritable
 from score_rl.judge.judging import effort_of
 from score_rl.judge.selection.grid import variants_of
 from score_rl.judge.selection.speeds import evaluator_speed, fitting_plan
 from score_rl.live_line import as_duration
 from score_rl.run.given_data import KEPT, given_data, keep_data
-from score_rl.run.messages import Announcer, count
+from score_rl.run.messages import Announcer
 from score_rl.store.folder import Folder
 from score_rl.store.provenance import provenance
 from score_rl.store.selections import FILE, Plan, SelectionRecord, SelectionRequest, write_selection
