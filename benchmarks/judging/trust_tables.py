@@ -28,6 +28,7 @@ MEASURES = (
     "rank correlation", "per step", "regret@1", "regret@5", "absolute error", "Sharpe@5", "picks below the behaviour",
 )  # fmt: skip
 DRAWS = 2_000  # of policies at random
+ACROSS = 3  # data sets beside each other in the figure
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,25 +160,31 @@ def draw(found: Sequence[Measured], path: Path = PICTURE) -> None:
     from matplotlib.figure import Figure
 
     matplotlib.rcParams["svg.hashsalt"] = "score-rl"
-    figure = Figure(figsize=(2.6 * len(found), 5.2), layout="constrained")
-    grid = figure.subplots(2, len(found), squeeze=False)
-    for column, each in enumerate(found):
+    rows = 2 * -(-len(found) // ACROSS)  # two for each line of data sets
+    figure = Figure(figsize=(2.5 * ACROSS, 1.9 * rows + 0.4), layout="constrained")
+    grid = figure.subplots(rows, ACROSS, squeeze=False)
+    for place in range(rows // 2 * ACROSS):
         for row, kind in enumerate((FITTED, MODEL)):
-            axis = grid[row, column]
+            axis = grid[2 * (place // ACROSS) + row, place % ACROSS]
+            if place >= len(found):
+                axis.set_visible(False)
+                continue
+            each = found[place]
             for verdict, colour in COLOURS.items():
                 mine = np.array([p["verdict"] == verdict for p in each.policies])
                 axis.plot(each.truth[mine], each.ranked_by[kind][mine], "o", color=colour, markersize=4, label=verdict)
             axis.axvline(each.behaviour, color="#1a1b1c", linewidth=0.8, linestyle=(0, (4, 2)))
             axis.spines[["top", "right"]].set_visible(False)
-            axis.tick_params(labelsize=7)
+            axis.tick_params(labelsize=8)
+            axis.locator_params(nbins=4)
             if row == 0:
-                axis.set_title(each.name.removeprefix("replica:"), fontsize=8)
+                axis.set_title(each.name.removeprefix("replica:"), fontsize=9, loc="left", fontweight="bold")
             else:
-                axis.set_xlabel("true score", fontsize=8)
-            if column == 0:
-                axis.set_ylabel(f"{kind}, per step", fontsize=8)
+                axis.set_xlabel("true score", fontsize=8.5)
+            if place % ACROSS == 0:
+                axis.set_ylabel(f"{kind}, per step", fontsize=8.5)
     handles, labels = grid[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(COLOURS), fontsize=8, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(COLOURS), fontsize=8.5, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 
