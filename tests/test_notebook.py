@@ -20,7 +20,7 @@ def test_a_data_set_shows_its_columns_by_name() -> None:
         "logs",
         observations=np.array([[1.0], [2.0], [3.0]], np.float32),
         actions=np.array([[0.5], [-0.5], [0.0]], np.float32),
-        rewards=np.array([1.0, 0.0, 1.0], np.float32),
+        rewards=np.array([-1.0, -0.0, -1.0], np.float32),
         terminals=ends,
         timeouts=np.zeros(3, bool),
         labels=Labels(observations=("temperature <b>",), actions=("valve",)),
@@ -28,6 +28,7 @@ def test_a_data_set_shows_its_columns_by_name() -> None:
     shown = data._repr_html_()
     assert "temperature &lt;b&gt;" in shown
     assert "<td style='text-align:left'>valve</td>" in shown
+    assert ">-0<" not in shown
     assert "logs: 3 rows in 1 trajectory, 1 observation, 1 action" in shown
 
 

@@ -45,7 +45,8 @@ def _output(output: Any) -> Iterator[str]:
         kind = next(kind for kind in SHOWN if kind in output.data)
         content = output.data[kind]
         if kind == "text/html":
-            yield f'<div class="output">\n{_without_blank_lines(content)}\n</div>'
+            plain = _without_blank_lines(content).replace('<table border="1" class="dataframe">', "<table>")
+            yield f'<div class="output">\n{plain}\n</div>'
         elif kind == "image/png":
             yield f'<img alt="figure" src="data:image/png;base64,{content.strip()}">'
         else:

@@ -167,7 +167,7 @@ class Dataset:
         columns += [(name, "action", self.actions[:, i]) for i, name in enumerate(acts)]
         columns.append(("reward", "reward", self.rewards))
         measures = (np.min, np.mean, np.max, np.std)
-        rows = [(name, kind, *(f"{measure(values):.4g}" for measure in measures)) for name, kind, values in columns]
+        rows = [(name, kind, *(f"{of(values) + 0.0:.4g}" for of in measures)) for name, kind, values in columns]
         return html_table(repr(self)[1:-1], ("column", "kind", "least", "mean", "most", "std"), rows)
 
     @property
