@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 import score_rl
-from score_rl.cli.results import MOST_RUNS, name_in_lines, results_tables
+from score_rl.cli.results import MOST_RUNS, name_in_lines, results_tables, shared_beginning
 from tests.report.folders import write_experiment
 from tests.report.judged_folder import write_judged
 
@@ -30,8 +30,10 @@ def test_no_name_is_broken_inside_a_word(tmp_path: Path, width: int) -> None:
     lines = shown(folder, width)
     assert max(map(len, lines)) <= width
     whole = " ".join(lines)
-    assert whole.count("replica-halfcheetah-medium-expert_") == 18
+    assert whole.count("replica-halfcheetah-medium-expert_") == (18 if width == 120 else 1), "shared, so said once"
     assert all(whole.count(f"seed={seed}") == 3 for seed in range(6))
+    assert len([line for line in lines if "finished" in line]) == 18
+    assert len(lines) < 40, "a line for each run"
     assert whole.count("SCORE (beta=") == 3
 
 
@@ -52,6 +54,25 @@ def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
     assert not any("±" in line for line in means)
 
 
+def test_only_whole_parts_are_shared() -> None:
+    assert shared_beginning(["a_b=0.1_seed=0", "a_b=0.2_seed=0"]) == "a_"
+    assert shared_beginning(["a_seed=0", "a_seed=1"]) == "a_"
+    assert shared_beginning(["one_seed=0"]) == shared_beginning(["a_x", "b_x"]) == ""
+
+
+def test_one_episode_has_no_deviation_and_two_have(tmp_path: Path) -> None:
+    for episodes, deviation in ((1, False), (2, True)):
+        folder = write_experiment(tmp_path / str(episodes), scores={0: (1.0, 2.0), 1: (3.0, 4.0)})
+        rows = (folder / "metrics.csv").read_text()
+        more = [line.replace("/score,", "/score_std,") for line in rows.splitlines() if "/score," in line]
+        (folder / "metrics.csv").write_text(rows + "\n".join([*more, ""]))
+        record = json.loads((folder / "experiment.json").read_text())
+        record["request"]["eval_episodes"] = episodes
+        (folder / "experiment.json").write_text(json.dumps(record))
+        (run, *_) = [line for line in shown(folder, 80) if "finished" in line]
+        assert ("±" in run) == deviation
+
+
 def test_a_single_run_stands_beside_the_behaviour_policy(tmp_path: Path) -> None:
     lines = shown(write_experiment(tmp_path / "out", scores={0: (1.0, 2.0)}), 80)
     assert any("40.0 ± 1.0" in line and "finished" in line for line in lines)
@@ -70,7 +91,7 @@ def test_of_many_runs_only_those_that_need_a_look_are_listed(tmp_path: Path) -> 
 
 def test_without_a_simulator_no_score_is_shown(tmp_path: Path) -> None:
     lines = shown(write_experiment(tmp_path / "out", scores={0: (), 1: ()}, environment=None), 80)
-    assert lines[0].startswith("not judged in episodes")
+    assert lines[1].startswith("not judged in episodes")
     assert not any("learned policy" in line for line in lines)
 
 

@@ -49,6 +49,7 @@ def test_the_page_says_success(tmp_path: Path) -> None:
 class Experiment:
     """What the table asks an experiment of two runs: what is known of the behaviour policy. That is nothing."""
 
+    spec = SimpleNamespace(eval_episodes=10)
     record = SimpleNamespace(datasets={SOLVING.dataset: SimpleNamespace(to_json=dict)})
 
     def __len__(self) -> int:
@@ -58,4 +59,4 @@ class Experiment:
 def test_the_terminal_says_success() -> None:
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(runs_table(Experiment(), [SOLVING], SCORE, 100))
-    assert "success of the last policies" in console.export_text()
+    assert "success, mean ± std over episodes" in console.export_text()

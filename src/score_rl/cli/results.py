@@ -1,6 +1,7 @@
 """The tables at the end of a training: every run, and the mean over seeds of each setting, best first."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -40,22 +41,37 @@ def runs_table(experiment: Any, runs: Sequence[RunResult], metric: str, width: i
     judged, alone = any(metric in run.curves for run in runs), len(experiment) == 1
     together = len({run.step for run in runs}) == 1
     unit = score_name(runs) if metric == SCORE else "return"
-    title = f"{unit} of the last policies, mean ± std over episodes" if judged else "not judged in episodes"
-    table = new_table(title + (f"\nafter {runs[0].step:,} updates" if together else ""))
-    table.add_column("run", no_wrap=True)
+    several = ", mean ± std over episodes" if _episodes(experiment) > 1 else ""
     headings = [*([] if together else ["updates"]), *(["behaviour policy"] if alone and judged else [])]
-    for heading in headings + ["learned policy"] * judged:
-        table.add_column(heading, justify="right")
-    table.add_column("state")
     states = [state_of(run) for run in runs]
     longest = max(map(len, ("not to be trusted", *(run.status for run in runs))))
     others = sum(map(len, headings)) + 14 * judged + longest + 3 * (len(headings) + judged + 1) + 2
+    names, room = [run.name for run in runs], max(20, width - others)
+    shared = shared_beginning(names) if max(map(len, names)) > room else ""
+    table = new_table(
+        (f"last policies after {runs[0].step:,} updates" if together else "last policies")
+        + f"\n{unit + several if judged else 'not judged in episodes'}"
+        + (f"\neach name begins with {shared}" if shared else "")
+    )
+    table.add_column("run", no_wrap=True)
+    for heading in headings + ["learned policy"] * judged:
+        table.add_column(heading, justify="right")
+    table.add_column("state")
     for run, state in zip(runs, states, strict=True):
-        cells = [name_in_lines(run.name, max(20, width - others))] + ([] if together else [f"{run.step:,}"])
+        name = f"… {run.name.removeprefix(shared)}" if shared else run.name
+        cells = [name_in_lines(name, room)] + ([] if together else [f"{run.step:,}"])
         cells += [_behaviour(experiment, run.dataset, metric)] if alone and judged else []
         cells += [_learned(experiment, run, metric)] if judged else []
         table.add_row(*cells, state)
     return table
+
+
+def shared_beginning(names: Sequence[str]) -> str:
+    """The parts with which all of several names begin; of one name there is none."""
+    if len(names) < 2:
+        return ""
+    places = zip(*(name.split("_")[:-1] for name in names), strict=False)
+    return "".join(f"{parts[0]}_" for parts in takewhile(lambda parts: len(set(parts)) == 1, places))
 
 
 def state_of(run: RunResult) -> Text:
@@ -71,11 +87,12 @@ def state_of(run: RunResult) -> Text:
 def settings_table(experiment: Any, dataset: str, groups: Sequence[Group], metric: str) -> Table:
     """The mean over seeds for each method and setting on one data set, best first."""
     behaviour = _behaviour(experiment, dataset, metric)
-    table = new_table(f"{escape(dataset)}, behaviour policy {behaviour}\nmean ± std over seeds, best first")
+    mine = [each for each in groups if each.dataset == dataset]
+    spread = "mean ± std over seeds" if any(len(each.runs) > 1 for each in mine) else "one seed each"
+    table = new_table(f"{escape(dataset)}, behaviour policy {behaviour}\n{spread}, best first")
     table.add_column("method and settings")
     for heading in ("seeds", "last policy", f"last {LAST_EVALUATIONS} evaluations"):
         table.add_column(heading, justify="right")
-    mine = [each for each in groups if each.dataset == dataset]
     said = any(run.is_suspect for each in mine for run in each.runs)
     if said:
         table.add_column("suspect")
@@ -117,11 +134,17 @@ def _behaviour(experiment: Any, dataset: str, metric: str) -> str:
 
 def _learned(experiment: Any, run: RunResult, metric: str) -> str:
     """What a run's last policy reaches; per step too, where that is all that is known of the behaviour policy."""
-    reached, length = plus_minus(run.last(metric), run.last(f"{metric}_std")), run.last(LENGTH)
+    spread = run.last(f"{metric}_std") if _episodes(experiment) > 1 else None
+    reached, length = plus_minus(run.last(metric), spread), run.last(LENGTH)
     whole = "behaviour_return" in experiment.record.datasets[run.dataset].to_json()
     if metric == SCORE or whole or not length:
         return reached
     return f"{reached}\n{(run.last(metric) or 0.0) / length:.4g} per step"
+
+
+def _episodes(experiment: Any) -> int:
+    """How many a judgement had; of one nothing is known of the spread."""
+    return int(experiment.spec.eval_episodes)
 
 
 def _mean(values: np.ndarray) -> float:
