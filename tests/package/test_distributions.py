@@ -1,6 +1,7 @@
 """The wheel and the source distribution, as a user gets them: built, checked, installed elsewhere, and used."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sysconfig
 import tarfile
 import tomllib
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,17 @@ def clean(folder: Path) -> dict[str, object]:
 
 def test_an_index_would_take_them(distributions: Path) -> None:
     said(sys.executable, "-m", "twine", "check", "--strict", *distributions.iterdir())
+
+
+def test_the_description_has_no_link_that_leads_nowhere(distributions: Path) -> None:
+    (wheel,) = distributions.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        about = archive.read(name).decode()
+    assert "Description-Content-Type: text/markdown" in about
+    links = re.findall(r"\]\(([^)\s]+)\)", about)
+    assert len(links) > 10
+    assert [link for link in links if not link.startswith("https://")] == []
 
 
 def test_the_wheel_is_small_and_has_no_tests(distributions: Path) -> None:
