@@ -6,7 +6,8 @@ import re
 import pytest
 
 from score_rl.algorithms.registry import get_algorithm
-from score_rl.cli.options import documented, parse
+from score_rl.cli import ABOUT, COMMANDS, MORE, usage
+from score_rl.cli.options import documented, in_lines, parse
 from score_rl.cli.train import COMMON, TrainArguments
 from score_rl.errors import InputError
 from score_rl.store.request import whole_number
@@ -58,6 +59,17 @@ def test_help_has_no_line_breaks_inside_sentences(
     assert "None unless given." in shown
     assert "default: None" not in shown
     assert "{None}" not in shown
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_list_of_commands_breaks_between_words(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    shown = usage()
+    assert max(map(len, shown.splitlines())) <= width
+    assert {*" ".join(MORE).split(), *ABOUT.split()} <= {*shown.split()}
+    assert all(f"\n  {name} " in shown for name in COMMANDS)
+    text = in_lines("A sentence of words. " * 10)
+    assert not any(line.startswith(" ") for line in text.splitlines()), "nothing hangs"
 
 
 def test_a_part_of_the_options_keeps_their_texts() -> None:

@@ -17,6 +17,7 @@ from score_rl.cli.evaluate import evaluate_command
 from score_rl.cli.experiment import experiment_command
 from score_rl.cli.export import export_command
 from score_rl.cli.judge import judge_command
+from score_rl.cli.options import in_lines
 from score_rl.cli.report import report_command
 from score_rl.cli.select import select_command
 from score_rl.cli.status import status_command
@@ -49,16 +50,18 @@ def _completed() -> dict[str, Callable[[Sequence[str]], int]]:
     return {name: command for name, (command, _) in COMMANDS.items() if name != "completion"}
 
 
-USAGE = """usage: score COMMAND [OPTIONS]
+ABOUT = "Offline reinforcement learning: learn a policy from recorded data, judge it, keep it."
+MORE = (
+    "`score COMMAND --help` explains each. To begin: score train",
+    "--import MODULE, with any command, runs a module of yours first: stored runs with your own algorithms and "
+    "environments need it.",
+)
 
-Offline reinforcement learning: learn a policy from recorded data, judge it, keep it.
 
-{commands}
-
-`score COMMAND --help` explains each. To begin: score train
---import MODULE, with any command, runs a module of yours first: stored runs with your own algorithms and environments
-need it.
-"""
+def usage() -> str:
+    """All commands, as wide as the terminal."""
+    commands = [in_lines(f"  {name:<12} {summary}", beyond=15) for name, (_, summary) in COMMANDS.items()]
+    return "\n\n".join(["usage: score COMMAND [OPTIONS]", in_lines(ABOUT), "\n".join(commands), *map(in_lines, MORE)])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -78,8 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _run(arguments: Sequence[str] | None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
-        rows = "\n".join(f"  {name:<12} {summary}" for name, (_, summary) in COMMANDS.items())
-        print(USAGE.format(commands=rows))
+        print(usage())
         raise SystemExit(0 if arguments else 2)
     if arguments[0] == "--version":
         from score_rl.versions import version_of

@@ -18,6 +18,7 @@ from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, Pri
 from score_rl.errors import InputError
 
 T = TypeVar("T")
+MOST_COLUMNS = 100  # of prose
 HELP = ("-h", "--help")
 HELP_ALL = "--help-all"
 
@@ -63,13 +64,17 @@ def parse(kind: type[T], arguments: Sequence[str], program: str, text: str | Non
 
 
 def _wrapped(text: str) -> str:
-    """Prose in lines that fit the terminal; tyro joins lines that are not indented. Examples stay as they are."""
-    width = min(shutil.get_terminal_size().columns, 100)
-    paragraphs = [
-        paragraph if "\n  " in paragraph else textwrap.fill(" ".join(paragraph.split()), width, subsequent_indent="  ")
+    """Prose in lines that fit the terminal, examples as they are. Tyro joins lines that begin with a letter."""
+    return "\n\n".join(
+        paragraph if "\n  " in paragraph else textwrap.indent(in_lines(" ".join(paragraph.split())), "  ")
         for paragraph in text.split("\n\n")
-    ]
-    return "\n\n".join(paragraphs)
+    )
+
+
+def in_lines(text: str, *, beyond: int = 0) -> str:
+    """Text in lines that fit the terminal, broken between words; all but the first are moved in by `beyond`."""
+    width = min(shutil.get_terminal_size().columns, MOST_COLUMNS) - 2
+    return textwrap.fill(text, width, subsequent_indent=" " * beyond, break_on_hyphens=False)
 
 
 def asks_for_help(arguments: Sequence[str]) -> bool:
