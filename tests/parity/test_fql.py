@@ -74,10 +74,10 @@ class Reference:
             return ((network(p, s, (1 - t) * x0 + t * a, t) - (a - x0)) ** 2).sum() / a.size
 
         moves = [(self.flow, gradient(flow_loss, self.flow)), (self.actor, gradient(actor_loss, self.actor))]
-        for parameters, slope in [*moves, *zip(self.critics, slopes, strict=True)]:
-            self.adams[id(parameters)].step(parameters, slope)
         for target, online in zip(self.targets, self.critics, strict=True):
             follow(target, online, c.tau)
+        for parameters, slope in [*moves, *zip(self.critics, slopes, strict=True)]:
+            self.adams[id(parameters)].step(parameters, slope)
 
 
 @pytest.mark.parametrize(

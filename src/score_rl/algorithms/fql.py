@@ -9,9 +9,9 @@ actor μ makes an action of noise in one step. It is distilled from the flow, an
 
 `flow(s, z)` follows v from z in K steps of Euler's method and is clipped to ±1. No gradient goes through it. Squared
 errors are averaged over the action's dimensions, and the critics' over both critics. In each update all networks move
-by their losses at the parameters before it; then the target critics follow. Hidden layers have GELU; in the critics
-layer normalisation follows it. Biases start at 0 and weights uniform in ±√(6/(fan_in + fan_out)), as in the published
-code.
+by their losses at the parameters before it. The target critics follow the critics as they were before it too, as in the
+published code. Hidden layers have GELU; in the critics layer normalisation follows it. Biases start at 0 and weights
+uniform in ±√(6/(fan_in + fan_out)), as in the published code.
 
 The actor is stochastic: episodes are played with fresh noise in every step, as the authors do.
 """
@@ -152,7 +152,7 @@ def draw(batch: Batch, key: PRNGKeyArray) -> Draws:
 
 
 def learn(config: Config, state: State, batch: Batch, draws: Draws) -> tuple[State, Metrics]:
-    """One step of all networks, and then of the targets."""
+    """One step of all networks and of the targets, all from the parameters before it."""
     gradients, metrics = jax.grad(critic_loss, has_aux=True)(state.critics, config, state, batch, draws)
     critics, critic_optimiser = adam_step(state.critics, gradients, state.critic_optimiser, config.learning_rate)
     gradients, more = jax.grad(actor_loss, has_aux=True)(state.actors, config, state, batch, draws)
@@ -160,7 +160,7 @@ def learn(config: Config, state: State, batch: Batch, draws: Draws) -> tuple[Sta
     state = State(
         actors=actors,
         critics=critics,
-        target_critics=move_towards(state.target_critics, critics, config.tau),
+        target_critics=move_towards(state.target_critics, state.critics, config.tau),
         actor_optimiser=actor_optimiser,
         critic_optimiser=critic_optimiser,
         step=state.step + 1,
