@@ -8,7 +8,8 @@ with a penalty (β > 0) and without (β = 0). Both are then trained on all five 
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,8 @@ GRID: dict[str, tuple[float, ...]] = {
     "bc_decay": (1.0, 0.98),
 }
 LAST = 2  # evaluations that a choice is made by
+TRIAL = "trial"  # what the table does not ask for: other networks, fewer tasks or fewer rows
+ALL_TASKS = tuple(range(1, TASKS + 1))
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,14 @@ class OGBenchJob:
 
     @property
     def folder(self) -> str:
-        return f"ogbench-{self.family}-{self.name}"
+        trial = f"-{TRIAL}" if self.about.get(TRIAL) else ""
+        return f"ogbench-{self.family}-{self.name}{trial}"
+
+    @property
+    def updates(self) -> int:
+        """Of all runs."""
+        grid = [len(value) for value in self.settings.values() if isinstance(value, list)]
+        return self.length.steps * len(self.length.seeds) * len(self.tasks) * max(1, len(self.variants)) * prod(grid)
 
     @property
     def datasets(self) -> list[str]:
@@ -84,7 +94,14 @@ def dataset_name(family: str, task: int) -> str:
 
 def baseline_job(family: str, method: str, length: Length) -> OGBenchJob:
     """A method as it is, with the field's networks, on all five tasks."""
-    return OGBenchJob(family, method, method, BASELINES[method], tuple(range(1, TASKS + 1)), length)
+    return OGBenchJob(family, method, method, BASELINES[method], ALL_TASKS, length)
+
+
+def as_trial(job: OGBenchJob, tasks: Sequence[int], hidden: Sequence[int]) -> OGBenchJob:
+    """The job on some of its tasks, and with networks of these widths if any are given: for small machines."""
+    settings = {**job.settings, "hidden": tuple(hidden)} if hidden else job.settings
+    kept = tuple(task for task in job.tasks if task in tasks)
+    return replace(job, tasks=kept, settings=settings, about={**job.about, TRIAL: True})
 
 
 def grid_job(family: str, length: Length) -> OGBenchJob:
@@ -99,8 +116,7 @@ def chosen_job(family: str, length: Length, grid: Sequence[RunResult]) -> OGBenc
     variants = (chosen_settings(grid, penalised=True), chosen_settings(grid, penalised=False))
     seeds = sorted({run.seed for run in grid})
     about = {"chosen_by_seeds": seeds}
-    tasks = tuple(range(1, TASKS + 1))
-    return OGBenchJob(family, "score-chosen", "score", NORMALISED, tasks, length, variants, about)
+    return OGBenchJob(family, "score-chosen", "score", NORMALISED, ALL_TASKS, length, variants, about)
 
 
 def chosen_settings(grid: Sequence[RunResult], *, penalised: bool) -> dict[str, float]:

@@ -57,13 +57,16 @@ def with_fresh_scores(runs: Sequence[RunResult], episodes: int, scores: Mapping[
 
 
 def store_what_was_reached(
-    experiment: score_rl.Experiment, folder: Path, *, about: Mapping[str, Any] | None = None
+    experiment: score_rl.Experiment, folder: Path, *, about: Mapping[str, Any] | None = None, more_than: int = 0
 ) -> list[RunResult]:
-    """Store an interrupted experiment as the shorter one it is: all runs up to where each of them was judged."""
+    """Store an interrupted experiment as the shorter one it is: all runs up to where each of them was judged.
+
+    Nothing is stored unless all runs together have done more updates than `more_than`.
+    """
     runs = read_experiment(experiment.folder.path)
     judged = [run.curves[SCORE].steps[-1] if SCORE in run.curves else 0 for run in runs if run.status != "diverged"]
     reached = int(min(judged, default=0))
-    if not reached:
+    if reached * len(runs) <= more_than:
         return []
     shorter = [cut(run, reached) for run in runs]
     shorter = [dataclasses.replace(run, request={**run.request, **(about or {})}) for run in shorter]

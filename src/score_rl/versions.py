@@ -2,10 +2,12 @@
 
 from importlib import metadata
 
+NOT_INSTALLED = "not installed"  # what runs from its source without an installation
+
 
 def version_of(package: str) -> str:
-    """The installed one; what runs from its source without an installation is called not installed."""
+    """The installed one, or NOT_INSTALLED."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
-        return "not installed"
+        return NOT_INSTALLED

@@ -25,7 +25,7 @@ def test_without_git_the_variable_says_it(tmp_path: Path) -> None:
     """As on a machine to which only the files were copied."""
     package = tmp_path / "src" / "score_rl"
     shutil.copytree(Path(score_rl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "ladders"))
-    code = "from score_rl.store.provenance import _code_version; print(_code_version())"
+    code = "from score_rl.store.provenance import code_version; print(code_version())"
     environment = {"PYTHONPATH": str(package.parent), "PATH": "/usr/bin:/bin", CODE_VERSION: "abc123"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import score_rl
+from benchmarks.training.sharing import refuse_idle_gpu, stop_with_parent
 from benchmarks.training.storing import fresh_scores, store_what_was_reached, trained, with_fresh_scores
 from score_rl.errors import Stopped
 from score_rl.report.results import SPEED, read_experiment
@@ -35,6 +36,7 @@ def main(folder: Path) -> int:
     """The exit code."""
     conditions = Conditions.read(folder.parent.parent)
     job = Job.from_json(json.loads((folder / JOB_FILE).read_text()))
+    refuse_idle_gpu()
     _wait_for_data(conditions, job)
     try:
         experiment = _trained(folder / RUN, conditions, job)
@@ -98,5 +100,6 @@ def pin(cores: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
+    stop_with_parent()
     pin([int(core) for core in os.environ.get("QUEUE_CORES", "").split(",") if core])
     sys.exit(main(Path(sys.argv[1])))

@@ -1,6 +1,5 @@
 """Jobs side by side on one GPU, each a process of its own, until all are done or time is up."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -8,20 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 
 from rich.console import Console
 
+from benchmarks.training.sharing import end_of, gpu_for_many, told_to_share
 from score_rl.disk import write_file
 from score_rl.errors import InputError
 from score_rl.store.folder import EXPERIMENT, Folder
 
 from .account import ACCOUNT, Entry, add_to_account
 from .conditions import Conditions
-from .data import file_of, start_collecting
+from .data import Collecting, file_of
 from .fleets import JOB_FILE, Job
 from .one import INTERRUPTED, RUN
 from .plan import Planned
@@ -32,7 +32,6 @@ LOW_PRIORITY_FROM = 120.0  # seconds; NVIDIA's service then lets shorter jobs go
 SECONDS_TO_STOP = 30.0  # a window, a checkpoint and what is stored
 SECONDS_BETWEEN_LINES = 60.0
 KILLED = (-signal.SIGTERM, -signal.SIGKILL)  # exit codes of jobs that had to end before they had begun, or at once
-TOLD_OF_FAILURE = 15  # lines of a log
 
 
 @dataclass(frozen=True)
@@ -94,11 +93,12 @@ class Packing:
     def work(self) -> None:
         """Until nothing is left, or time is."""
         names = [name for planned in self._waiting for name in planned.job.datasets]
-        collecting = start_collecting(self._conditions.data, names, self._conditions.logs)
+        collecting = Collecting(self._conditions.data, names, self._conditions.logs)
         try:
-            with _gpu_for_many():
+            with gpu_for_many():
                 while self.seconds_left > 0:
-                    self._drop_without_data(collecting)
+                    for name, why in collecting.go_on().items():
+                        self._drop_without_data(name, why)
                     self._start_jobs()
                     if not self._running:
                         break
@@ -108,24 +108,17 @@ class Packing:
             self._stop_all()
             raise
         finally:
-            for process in collecting.values():
-                process.terminate()
-                process.wait()
+            collecting.end()
 
     # -- starting ------------------------------------------------------------------------------------------------
 
-    def _drop_without_data(self, collecting: "dict[str, subprocess.Popen[bytes]]") -> None:
-        """Jobs whose data could not be collected."""
-        for name, process in list(collecting.items()):
-            if process.poll() in (None, 0):
-                continue
-            log = self._conditions.logs / f"data-{name}.log"
-            self._console.print(f"{name} could not be collected:\n{_end_of(log)}", markup=False)
-            del collecting[name]
-            for running in [running for running in self._running if name in running.planned.job.datasets]:
-                running.process.terminate()  # it waits for these data
-            self.failed += [planned.job.name for planned in self._waiting if name in planned.job.datasets]
-            self._waiting = [planned for planned in self._waiting if name not in planned.job.datasets]
+    def _drop_without_data(self, name: str, why: str) -> None:
+        """Jobs on a data set that could not be collected."""
+        self._console.print(f"{name} could not be collected:\n{why}", markup=False)
+        for running in [running for running in self._running if name in running.planned.job.datasets]:
+            running.process.terminate()  # it waits for these data
+        self.failed += [planned.job.name for planned in self._waiting if name in planned.job.datasets]
+        self._waiting = [planned for planned in self._waiting if name not in planned.job.datasets]
 
     def _start_jobs(self) -> None:
         while len(self._running) < self._room.slots and self.seconds_left > 0:
@@ -164,11 +157,7 @@ class Packing:
         folder.mkdir(parents=True, exist_ok=True)
         write_file(folder / JOB_FILE, json.dumps(job.to_json(), indent=1) + "\n")
         slot = next(number for number in range(self._room.slots) if number not in taken)
-        environment = {
-            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-            "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{self._room.memory_share:.2f}",
-            "OPENBLAS_NUM_THREADS": "1",
-            "PYTHONUNBUFFERED": "1",
+        environment = told_to_share(self._room.memory_share) | {
             "CUDA_MPS_CLIENT_PRIORITY": "1" if planned.seconds > LOW_PRIORITY_FROM else "0",
             "QUEUE_CORES": ",".join(map(str, self._room.cores_of(slot))),
         }
@@ -223,7 +212,7 @@ class Packing:
             self.failed.append(job.name)
             if not (folder / RUN / EXPERIMENT).exists():
                 shutil.rmtree(folder)  # nothing has begun
-            self._console.print(_end_of(self._conditions.logs / f"{job.name}.log"), markup=False)
+            self._console.print(end_of(self._conditions.logs / f"{job.name}.log"), markup=False)
 
     def _stop_all(self) -> None:
         """Ask all for an orderly end, and kill what takes too long."""
@@ -266,23 +255,3 @@ def _device(conditions: Conditions, job: Job) -> str:
         return "none"
     device = Folder.open(path).experiment().provenance.get("device", {})
     return "cpu" if device.get("platform") == "cpu" else str(device.get("kind", "unknown"))
-
-
-def _end_of(log: "os.PathLike[str]") -> str:
-    with open(log, errors="replace") as file:  # noqa: PTH123
-        return "".join(file.readlines()[-TOLD_OF_FAILURE:]).strip()
-
-
-@contextlib.contextmanager
-def _gpu_for_many() -> Iterator[None]:
-    """NVIDIA's service that lets processes use a GPU at the same time, not in turns, where it is installed."""
-    if shutil.which("nvidia-cuda-mps-control") is None:
-        yield
-        return
-    started = subprocess.run(["nvidia-cuda-mps-control", "-d"], check=False).returncode == 0  # else it runs already
-    try:
-        yield
-    finally:
-        if started:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # it waits for processes that are still ending
-                subprocess.run(["nvidia-cuda-mps-control"], input=b"quit\n", check=False, timeout=5)

@@ -21,7 +21,7 @@ def provenance() -> dict[str, Any]:
     versions = {package: version_of(package) for package in packages}
     devices = jax.local_devices()
     return {
-        "code": _code_version(),
+        "code": code_version(),
         "versions": versions,
         "python": platform.python_version(),
         "device": {"platform": devices[0].platform, "kind": devices[0].device_kind, "count": len(devices)},
@@ -31,7 +31,7 @@ def provenance() -> dict[str, Any]:
     }
 
 
-def _code_version() -> str:
+def code_version() -> str:
     """What SCORE_RL_CODE_VERSION says, else the commit when run from a checkout, else the installed version."""
     if os.environ.get(CODE_VERSION):
         return os.environ[CODE_VERSION]

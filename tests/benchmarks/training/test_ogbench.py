@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 import tyro
 
-from benchmarks.training import ogbench, ogbench_jobs
-from benchmarks.training.ogbench import Arguments, Task, flags_of, start_what_is_ready, tasks_of
-from benchmarks.training.ogbench_jobs import GRID, Length, chosen_job, chosen_settings, grid_job
+from benchmarks.training import ogbench, ogbench_jobs, ogbench_one
+from benchmarks.training.ogbench import Task, flags_of, start_what_is_ready, tasks_of
+from benchmarks.training.ogbench_jobs import GRID, Length, chosen_job, chosen_settings, grid_job, results_folder
+from benchmarks.training.ogbench_one import Arguments, is_stored, job_of, mark_of
 from score_rl.algorithms.registry import get_algorithm
 from score_rl.algorithms.settings import make_config
 from score_rl.report.results import SCORE, Curve, RunResult
+from score_rl.report.stored_results import store_results
 
 LENGTH = Length(steps=100, evaluations=4, episodes=5, seeds=(0, 1))
 
@@ -54,7 +56,7 @@ def test_the_grid_is_trained_on_the_default_task_alone() -> None:
 def test_the_protocol_of_the_field() -> None:
     """1 M updates and 8 seeds; evaluated at 800,000, 900,000 and 1 M updates among others."""
     asked = tyro.cli(Arguments, args=["--out", "/out", "--protocol", "field", "--steps", "5"])
-    length = ogbench.job_of(asked, "scene", "iql").length
+    length = job_of(asked, "scene", "iql").length
     assert (length.steps, length.seeds, length.episodes) == (1_000_000, tuple(range(8)), 50)
     assert {800_000, 900_000, 1_000_000} <= {(n + 1) * length.steps // length.evaluations for n in range(10)}
 
@@ -65,7 +67,7 @@ def test_every_method_has_the_settings_that_it_is_told(method: str) -> None:
 
 
 def test_a_process_is_told_what_it_is_to_do() -> None:
-    asked = Arguments(Path("/out"), families=("scene",), seeds=3, transitions=500, only="train:scene:bc")
+    asked = Arguments(Path("/out"), families=("scene",), seeds=3, transitions=500, only="train:scene:bc", tasks=(2,))
     assert tyro.cli(Arguments, args=list(flags_of(asked))) == asked
 
 
@@ -118,8 +120,59 @@ def test_what_ended_before_is_not_done_again(tmp_path: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ogbench, "start", start)
-    ogbench.mark(tmp_path, "record:scene").touch()
+    mark_of(asked, "record:scene").touch()
     with pytest.raises(KeyboardInterrupt):
         ogbench.main(asked)
     assert started == ["train:scene:bc"]
     assert dataclasses.replace(Task("train:scene:bc"), before=True).ended
+
+
+def test_a_longer_table_is_trained_after_a_shorter_one(tmp_path: Path) -> None:
+    """Marks of one length say nothing of another, nor those of a trial's few rows of the whole recording."""
+    short, long = Arguments(tmp_path), Arguments(tmp_path, seeds=3, steps=300_000)
+    mark_of(short, "train:scene:bc").touch()
+    assert not mark_of(long, "train:scene:bc").exists()
+    assert mark_of(short, "record:scene") == mark_of(long, "record:scene")
+    assert mark_of(Arguments(tmp_path, transitions=500), "record:scene") != mark_of(short, "record:scene")
+
+
+def test_what_is_stored_from_elsewhere_is_not_done_again(tmp_path: Path) -> None:
+    asked = Arguments(tmp_path, families=("scene",), methods=("bc",), seeds=1, steps=100)
+    job = job_of(asked, "scene", "bc")
+    stored = [run([1, 2, 3, 4]) for _ in job.tasks]
+    store_results(stored[1:], results_folder(asked.out, job))
+    assert not is_stored(asked, "scene", "bc"), "a task is missing"
+    store_results(stored, results_folder(asked.out, job))
+    assert is_stored(asked, "scene", "bc")
+    assert not is_stored(dataclasses.replace(asked, steps=200), "scene", "bc")
+    tasks = tasks_of(asked)
+    ogbench.note_what_is_done(asked, tasks)
+    assert [task.name for task in tasks if not task.before] == [], "data that nothing needs are not recorded"
+
+
+def test_other_networks_tasks_or_rows_make_a_trial(tmp_path: Path) -> None:
+    table = job_of(Arguments(tmp_path), "scene", "iql")
+    assert table.folder == "ogbench-scene-iql"
+    for options in ({"hidden": (64, 64)}, {"tasks": (2,)}, {"transitions": 1_000}):
+        trial = job_of(Arguments(tmp_path, **options), "scene", "iql")  # type: ignore[arg-type]
+        assert (trial.folder, trial.about["trial"]) == ("ogbench-scene-iql-trial", True)
+    trial = job_of(Arguments(tmp_path, hidden=(64, 64), tasks=(2,)), "scene", "iql")
+    assert (trial.settings["hidden"], trial.tasks) == ((64, 64), (2,))
+
+
+def test_a_task_that_fails_is_told_from_one_that_is_stopped() -> None:
+    class Ended:
+        def __init__(self, code: int) -> None:
+            self.code = code
+
+        def poll(self) -> int:
+            return self.code
+
+    def failed(code: int, **about: bool) -> bool:
+        return Task("train:scene:bc", process=Ended(code), **about).has_failed  # type: ignore[arg-type]
+
+    assert failed(1)
+    assert failed(-9), "killed for want of memory"
+    assert not failed(-15, is_stopped=True)
+    assert not failed(ogbench.STOPPED)
+    assert not failed(0)
