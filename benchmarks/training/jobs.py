@@ -55,9 +55,12 @@ class DataFolder:
             return stored_name(name)
         file = self.out / f"{stored_name(name)}.hdf5"
         if not file.exists():
-            recorded = self.sources / f"{name.replace('-', '_')}-v2.hdf5"
-            recollect(recorded, file, transitions=self.transitions or 1_000_000, seed=0)
+            recollect(self.recorded(name), file, transitions=self.transitions or 1_000_000, seed=0)
         return str(file)
+
+    def recorded(self, name: str) -> Path:
+        """D4RL's file whose policy records a medium data set anew."""
+        return self.sources / f"{name.replace('-', '_')}-v2.hdf5"
 
     def collect(self, names: Iterable[str]) -> None:
         """Have these data sets at hand, for processes that train at the same time."""

@@ -4,23 +4,28 @@
     python -m benchmarks.training.queue --dry-run
 
 Data are collected where they are missing. Results are stored after each job. Called again, on this machine or with WORK
-copied to another, it goes on where it stopped. `wanted.csv` beside this file says what is wanted.
+copied to another, it goes on where it stopped. What this checkout's results hold is not trained again, wherever new
+results go. `wanted.csv` beside this file says what is wanted.
 """
 
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import tyro
 from rich.console import Console
 
+from benchmarks.training.jobs import DataFolder
+from benchmarks.training.sharing import end_when_told, refuse_nameless_code
 from score_rl.disk import cache_folder
 from score_rl.envs import available_cores
 from score_rl.errors import InputError
 
 from .account import ACCOUNT
 from .conditions import MEASURED, RESULTS, WORK, Conditions
+from .data import file_of
 from .fleets import begun_jobs, form_jobs
 from .packing import Packing, Room
 from .plan import Planned, ordered, show
@@ -78,15 +83,37 @@ class Arguments:
 
 def planned(asked: Arguments) -> tuple[list[Planned], Speeds]:
     """All jobs, in their order."""
-    speeds = measured_speeds(MEASURED, asked.results / ACCOUNT)
-    wanted = missing(read_table(asked.table), stored_runs(asked.results), asked.fresh_episodes)
-    begun = begun_jobs(asked.conditions.jobs)
+    folders = list(dict.fromkeys((asked.results.resolve(), RESULTS)))
+    speeds = measured_speeds(MEASURED, [folder / ACCOUNT for folder in folders])
+    stored = [run for folder in folders for run in stored_runs(folder)]
+    wanted = missing(read_table(asked.table), stored, asked.fresh_episodes)
+    begun = [job for job in begun_jobs(asked.conditions.jobs) if any(job.holds(run) for run in wanted)]
     jobs = form_jobs(wanted, speeds.seconds, LONGEST * 60 * asked.minutes, begun)
     return ordered(jobs, begun, speeds), speeds
 
 
+def refuse_missing_sources(data: DataFolder, names: Iterable[str]) -> None:
+    """Half of the six sets are recorded with policies in D4RL's files: say so before a GPU waits for them."""
+    wanted = [name for name in sorted(names) if name.endswith("-medium") and not file_of(data, name).exists()]
+    absent = [path.name for name in wanted if not (path := data.recorded(name)).exists()]
+    if absent:
+        raise InputError(
+            f"{data.sources} lacks {', '.join(absent)}, whose policies record the medium sets: name the folder "
+            "that has them with --sources."
+        )
+
+
+def refuse_to_mix(asked: Arguments) -> None:
+    """The tables of this checkout are of whole data sets."""
+    if asked.transitions is not None and asked.results.resolve() == RESULTS:
+        raise InputError(
+            "trials on fewer rows must not lie among the results of this checkout: name a folder with --results."
+        )
+
+
 def main(asked: Arguments) -> int:
     """The exit code: 1 where a job failed."""
+    refuse_to_mix(asked)
     console = Console()
     plan, speeds = planned(asked)
     if asked.dry_run:
@@ -95,6 +122,9 @@ def main(asked: Arguments) -> int:
     if not plan:
         console.print("Nothing is missing.")
         return 0
+    refuse_nameless_code()
+    refuse_missing_sources(asked.conditions.data, {name for each in plan for name in each.job.datasets})
+    end_when_told()
     asked.conditions.write()
     packing = Packing(plan, asked.conditions, asked.room, console)
     packing.work()

@@ -10,7 +10,7 @@ from benchmarks.training.jobs import DataFolder
 from score_rl.disk import write_file
 
 CONDITIONS = "conditions.json"
-MEASURED = Path(__file__).parents[2] / "results"  # of this checkout
+MEASURED = Path(__file__).resolve().parents[2] / "results"  # of this checkout
 RESULTS = MEASURED / "six-sets"
 WORK = Path("runs", "queue")
 

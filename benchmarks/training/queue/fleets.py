@@ -36,6 +36,11 @@ class Job:
         seeds = "-".join(map(str, self.seeds))
         return folder_name(f"{method}:{length}:{'+'.join(self.datasets)}-seeds-{seeds}")
 
+    def holds(self, run: WantedRun) -> bool:
+        """Whether the run is one of its own, whatever else its line of the table asks for."""
+        line = dataclasses.replace(self.line, datasets=run.line.datasets, seeds=run.line.seeds, weight=run.line.weight)
+        return line == run.line and run.dataset in self.datasets and run.seed in self.seeds
+
     def halves(self) -> "list[Job]":
         """The same runs in two jobs, by data sets. The seeds of a cell stay together."""
         middle = (len(self.datasets) + 1) // 2
@@ -61,7 +66,7 @@ def form_jobs(
     A job that has begun stays as it is: its checkpoints are of those runs.
     """
     shapes: dict[Any, dict[str, list[int]]] = {}
-    for run in (run for run in runs if not any(_holds(job, run) for job in begun)):
+    for run in (run for run in runs if not any(job.holds(run) for job in begun)):
         shapes.setdefault((run.line, *_shape(run)), {}).setdefault(run.dataset, []).append(run.seed)
     jobs = []
     for (line, *_), seeds_of in shapes.items():
@@ -83,11 +88,6 @@ def fitting_parts(job: Job, seconds: Callable[[Job], float], longest: float) -> 
 def begun_jobs(folder: Path) -> list[Job]:
     """Jobs whose folders are here: interrupted, or not stored yet."""
     return [Job.from_json(json.loads(file.read_text())) for file in sorted(folder.glob(f"*/{JOB_FILE}"))]
-
-
-def _holds(job: Job, run: WantedRun) -> bool:
-    line = dataclasses.replace(job.line, datasets=run.line.datasets, seeds=run.line.seeds, weight=run.line.weight)
-    return line == run.line and run.dataset in job.datasets and run.seed in job.seeds
 
 
 def _shape(run: WantedRun) -> tuple[Any, ...]:

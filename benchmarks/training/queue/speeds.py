@@ -35,15 +35,15 @@ class Speeds:
         return SECONDS_TO_START + job.runs * job.line.updates / self.of(job.line.method)
 
 
-def measured_speeds(results: Path, account: Path) -> Speeds:
+def measured_speeds(results: Path, accounts: Iterable[Path]) -> Speeds:
     """What is stored in a folder of results, and over it what the queue has measured itself."""
     rates = _from_curves(results) | _from_speed_files(sorted((results / "speed").glob("*.json")))
-    return Speeds(rates | _from_account(account))
+    return Speeds(rates | _from_accounts(accounts))
 
 
-def _from_account(path: Path) -> dict[str, float]:
+def _from_accounts(paths: Iterable[Path]) -> dict[str, float]:
     by_method: dict[str, list[float]] = {}
-    for entry in read_account(path):
+    for entry in (entry for path in paths for entry in read_account(path)):
         done = entry.updates_done * entry.runs
         if done and entry.device != "cpu" and entry.gpu_seconds > 0:
             by_method.setdefault(entry.method, []).append(done / entry.gpu_seconds)

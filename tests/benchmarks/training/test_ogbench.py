@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tyro
 
-from benchmarks.training import ogbench, ogbench_jobs, ogbench_one
+from benchmarks.training import ogbench, ogbench_jobs
 from benchmarks.training.ogbench import Task, flags_of, start_what_is_ready, tasks_of
 from benchmarks.training.ogbench_jobs import GRID, Length, chosen_job, chosen_settings, grid_job, results_folder
 from benchmarks.training.ogbench_one import Arguments, is_stored, job_of, mark_of
@@ -153,8 +153,9 @@ def test_what_is_stored_from_elsewhere_is_not_done_again(tmp_path: Path) -> None
 def test_other_networks_tasks_or_rows_make_a_trial(tmp_path: Path) -> None:
     table = job_of(Arguments(tmp_path), "scene", "iql")
     assert table.folder == "ogbench-scene-iql"
-    for options in ({"hidden": (64, 64)}, {"tasks": (2,)}, {"transitions": 1_000}):
-        trial = job_of(Arguments(tmp_path, **options), "scene", "iql")  # type: ignore[arg-type]
+    different: list[dict[str, Any]] = [{"hidden": (64, 64)}, {"tasks": (2,)}, {"transitions": 1_000}]
+    for options in different:
+        trial = job_of(Arguments(tmp_path, **options), "scene", "iql")
         assert (trial.folder, trial.about["trial"]) == ("ogbench-scene-iql-trial", True)
     trial = job_of(Arguments(tmp_path, hidden=(64, 64), tasks=(2,)), "scene", "iql")
     assert (trial.settings["hidden"], trial.tasks) == ((64, 64), (2,))
@@ -168,8 +169,9 @@ def test_a_task_that_fails_is_told_from_one_that_is_stopped() -> None:
         def poll(self) -> int:
             return self.code
 
-    def failed(code: int, **about: bool) -> bool:
-        return Task("train:scene:bc", process=Ended(code), **about).has_failed  # type: ignore[arg-type]
+    def failed(code: int, *, is_stopped: bool = False) -> bool:
+        process: Any = Ended(code)
+        return Task("train:scene:bc", process=process, is_stopped=is_stopped).has_failed
 
     assert failed(1)
     assert failed(-9), "killed for want of memory"

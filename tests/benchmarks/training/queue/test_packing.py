@@ -1,20 +1,27 @@
 """Tiny jobs side by side: trained, stopped, taken elsewhere, gone on with."""
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from benchmarks.training.jobs import DataFolder
 from benchmarks.training.queue import __main__ as queue
 from benchmarks.training.queue import packing
-from benchmarks.training.queue.account import ACCOUNT, read_account
+from benchmarks.training.queue.account import ACCOUNT, Entry, add_to_account, read_account
 from benchmarks.training.queue.conditions import Conditions
+from benchmarks.training.queue.data import Collecting
 from benchmarks.training.queue.fleets import Job
 from benchmarks.training.queue.packing import Packing, Room
 from benchmarks.training.queue.parcels import Pack, Unpack, pack, unpack
 from benchmarks.training.queue.plan import Planned
 from benchmarks.training.queue.wanted import Wanted, stored_runs
+from score_rl.errors import InputError
+from score_rl.report.stored_results import store_results
+from score_rl.store.records import config_json
+from tests.paper.evidence.made_up import curve_of
 
 
 def plan(*seconds: float, datasets: tuple[str, ...] = ("hopper-random", "walker2d-random")) -> list[Planned]:
@@ -66,6 +73,81 @@ def test_parcels_keep_the_newest_checkpoints_and_name_what_does_not_fit(tmp_path
     found = {path.name for path in (tmp_path / "work-2" / "jobs").rglob("*") if path.is_file()}
     assert found == {"job.json", "step-0000000020.safetensors"}
     assert not (tmp_path / "work-2" / "jobs" / "large").exists()
+
+
+def test_parcels_bring_ogbench_s_results_and_lines_of_the_account(tmp_path: Path) -> None:
+    there, here = tmp_path / "there", tmp_path / "here"
+    old, new = (Entry(name, "bc", "", 6, 0, 100, 3.0, 2.0, "finished", "GPU", "2026") for name in ("old", "new"))
+    add_to_account(there / ACCOUNT, [new])
+    add_to_account(here / ACCOUNT, [old])
+    stored = tmp_path / "ogbench" / "results" / "ogbench-scene-bc" / "summary.json"
+    stored.parent.mkdir(parents=True)
+    stored.write_text("kept")
+    (tmp_path / "ogbench" / "train-scene-bc.log").write_text("said")
+    assert pack(Pack(tmp_path / "out", tmp_path / "work", there, ogbench=tmp_path / "ogbench")) == []
+    to = Unpack(tmp_path / "out", tmp_path / "work-2", here, tmp_path / "checkout")
+    unpack(to)
+    unpack(to)  # a second time adds nothing
+    assert [entry.job for entry in read_account(here / ACCOUNT)] == ["old", "new"]
+    assert (tmp_path / "checkout" / "ogbench-scene-bc" / "summary.json").read_text() == "kept"
+    assert (tmp_path / "work-2" / "logs" / "train-scene-bc.log").read_text() == "said"
+
+
+def test_results_that_are_too_large_leave_the_others_room(tmp_path: Path) -> None:
+    for name, size in (("large", 60_000), ("small", 10)):
+        (tmp_path / "results" / name).mkdir(parents=True)
+        (tmp_path / "results" / name / "summary.json").write_bytes(b"x" * size)
+    asked = Pack(tmp_path / "out", tmp_path / "work", tmp_path / "results", files=2, mib=0.02)
+    assert pack(asked) == ["large"]
+    unpack(Unpack(tmp_path / "out", tmp_path / "w", tmp_path / "r", tmp_path / "o"))
+    assert (tmp_path / "r" / "small" / "summary.json").exists()
+
+
+def test_what_came_home_finished_is_not_gone_on_with(tmp_path: Path) -> None:
+    table = tmp_path / "wanted.csv"
+    table.write_text("weight,method,settings,datasets,updates,seeds\n1,bc,,hopper-random,100,1\n")
+    asked = queue.Arguments(work=tmp_path / "work", results=tmp_path / "results", table=table, fresh_episodes=0)
+    (planned,), _ = queue.planned(asked)
+    folder = asked.conditions.jobs / planned.job.name
+    folder.mkdir(parents=True)
+    (folder / "job.json").write_text(json.dumps(planned.job.to_json()))
+    assert [each.begun for each in queue.planned(asked)[0]] == [True]
+    line = planned.job.line
+    run = curve_of("bc", "replica:hopper-random", [1.0], 100, seed=0)
+    store_results([dataclasses.replace(run, config=config_json(line.config("hopper-random")))], asked.results / "done")
+    assert queue.planned(asked)[0] == []
+
+
+def test_data_are_collected_in_order_and_a_few_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCORE_RL_CACHE", str(tmp_path))
+    started: dict[str, list[int | None]] = {}
+
+    class Process:
+        def __init__(self, name: str) -> None:
+            self.code = started.setdefault(name, [None])
+
+        def poll(self) -> int | None:
+            return self.code[0]
+
+    monkeypatch.setattr(Collecting, "_start", lambda self, name: Process(name))
+    names = [f"{task}-random" for task in ("hopper", "walker2d", "halfcheetah")]
+    collecting = Collecting(DataFolder(tmp_path, tmp_path), [*names, *names, "hopper-medium"], tmp_path)
+    assert collecting.go_on() == {}
+    assert list(started) == names, "three at a time, each once"
+    started["walker2d-random"][0] = 1
+    (tmp_path / "data-walker2d-random.log").write_text("no space left")
+    assert collecting.go_on() == {"walker2d-random": "no space left"}
+    assert list(started) == [*names, "hopper-medium"]
+    assert collecting.go_on() == {}, "told once"
+
+
+def test_a_gpu_is_not_kept_waiting_for_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"lacks hopper_medium-v2.hdf5, whose policies.*--sources"):
+        queue.refuse_missing_sources(DataFolder(tmp_path, tmp_path), ["hopper-medium", "hopper-random"])
+    (tmp_path / "hopper_medium-v2.hdf5").touch()
+    queue.refuse_missing_sources(DataFolder(tmp_path, tmp_path), ["hopper-medium", "hopper-random"])
+    with pytest.raises(InputError, match="trials on fewer rows"):
+        queue.main(queue.Arguments(transitions=2_000))
 
 
 @pytest.mark.slow

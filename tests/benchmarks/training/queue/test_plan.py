@@ -59,7 +59,7 @@ def test_what_the_queue_measured_counts_more_than_a_table_of_speeds(tmp_path: Pa
     add_to_account(account, [Entry("a", "cql", "", 6, 100, 1_100, 30.0, 2.0, "finished", "GPU", "2026")])
     add_to_account(account, [Entry("b", "cql", "", 6, 0, 0, 30.0, 2.0, "failed", "none", "2026")])
     assert [entry.job for entry in read_account(account)] == ["a", "b"]
-    speeds = measured_speeds(tmp_path, account)
+    speeds = measured_speeds(tmp_path, [tmp_path / "elsewhere.csv", account])
     assert (speeds.of("cql"), speeds.of("bear")) == (3_000.0, 1_000.0)
     assert not speeds.knows("uwac")
     job = Job(Wanted("cql", "", SIX, 3_000, 3), SIX[:1], (0, 1, 2))
