@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from score_rl.paper.evidence import reading
-from score_rl.paper.evidence.ogbench_table import ENVIRONMENTS, ogbench, published
+from score_rl.paper.evidence.ogbench_table import ENVIRONMENTS, ogbench, published, trials
 from score_rl.paper.evidence.records import Evidence
 from score_rl.report.results import SCORE, Curve, RunResult
 from score_rl.report.stored_results import store_results
@@ -61,6 +61,21 @@ def test_chosen_settings_have_a_line_with_the_penalty_and_one_without(tmp_path: 
     table = ogbench(stored(tmp_path, "score-chosen", mine), tmp_path)
     assert any(cell.startswith("[70.0]") for cell in line(table, "SCORE, chosen with β > 0"))
     assert any(cell.startswith("[40.0]") for cell in line(table, "SCORE, chosen with β = 0"))
+
+
+def test_trials_stand_beside_the_table_and_never_in_it(tmp_path: Path) -> None:
+    about: dict[str, Any] = {
+        "provenance": {"device": {"platform": "cpu", "kind": "cpu"}, "cores": 2},
+        "data": {"rows": 150_000},
+    }
+    mine = [dataclasses.replace(task(2, [0, 40, 50, 60], seed=seed, hidden=[256, 256]), **about) for seed in (0, 1)]
+    evidence = stored(tmp_path, "iql-trial", mine)
+    assert "–" in line(ogbench(evidence, tmp_path), "IQL")[1 + 2 * ENVIRONMENTS.index("scene")]
+    (row,) = trials(evidence, tmp_path / "docs").splitlines()[2:]
+    assert [cell.strip() for cell in row.strip("|").split("|")] == [
+        "scene-play-singletask-task2", "150,000", "IQL", "256 × 256", "300 k × 2", "2 CPU cores",
+        "[50.0 ± 0.0](../benchmarks/results/ogbench-scene-iql-trial/summary.json)",
+    ]  # fmt: skip
 
 
 def test_nothing_measured_is_said(tmp_path: Path) -> None:

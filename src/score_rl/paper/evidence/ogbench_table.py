@@ -15,9 +15,10 @@ import numpy as np
 from score_rl.paper.evidence.cells import NOTHING, link, spaced, spread, table
 from score_rl.paper.evidence.records import Evidence
 from score_rl.report.published import Printed
-from score_rl.report.results import SCORE, RunResult
+from score_rl.report.results import SCORE, RunResult, algorithm_title
 from score_rl.report.stored_results import SUMMARY, read_stored
 
+RESULTS = Path("benchmarks", "results")
 ENVIRONMENTS = ("cube-single", "cube-double", "scene", "puzzle-3x3", "puzzle-4x4")
 TASKS = 5
 LAST = 3  # evaluations
@@ -52,8 +53,8 @@ def ogbench(evidence: Evidence, base: Path) -> str:
 
 def in_words(cell: Cell, base: Path) -> str:
     """The mean over seeds, with a link and with how long it trained."""
-    millions = spaced(f"{cell.updates / 1e6:g}M" if cell.updates >= 1_000_000 else f"{cell.updates / 1e3:g}k")
-    return f"{link(spread(cell.successes), [cell.file], base)} ({millions} × {len(cell.successes)})"
+    length = spaced(length_in_words(cell.updates))
+    return f"{link(spread(cell.successes), [cell.file], base)} ({length} × {len(cell.successes)})"
 
 
 def measured(checkout: Path) -> dict[tuple[str, str], Cell]:
@@ -61,7 +62,7 @@ def measured(checkout: Path) -> dict[tuple[str, str], Cell]:
     found = {}
     for environment in ENVIRONMENTS:
         for name in (*FOLDERS, CHOSEN):
-            folder = checkout / "benchmarks" / "results" / f"ogbench-{environment}-{name}"
+            folder = checkout / RESULTS / f"ogbench-{environment}-{name}"
             if not (folder / SUMMARY).exists():
                 continue
             for line, runs in by_line(name, read_stored(folder)).items():
@@ -88,6 +89,34 @@ def by_seed(runs: Sequence[RunResult]) -> list[float]:
         if run.finished and success is not None:
             late.setdefault(run.seed, {})[run.dataset] = success
     return [float(np.mean(list(tasks.values()))) for tasks in late.values() if len(tasks) == TASKS]
+
+
+def trials(evidence: Evidence, base: Path) -> str:
+    """A line for each method and data set of short trials, which are in no table of scores."""
+    rows = []
+    for file in sorted((evidence.checkout / RESULTS).glob(f"ogbench-*-trial/{SUMMARY}")):
+        cells: dict[tuple[str, str], list[RunResult]] = {}
+        for run in read_stored(file.parent):
+            if run.finished and run.late(SCORE, LAST) is not None:
+                cells.setdefault((run.dataset, run.algorithm), []).append(run)
+        rows += [_trial_row(dataset, mine, file, base) for (dataset, _), mine in cells.items()]
+    headings = ["data set", "rows", "method", "hidden layers", "updates × seeds", "on", "success in percent"]
+    return table(headings, rows, (1, 6)) if rows else "None is stored."
+
+
+def _trial_row(dataset: str, runs: Sequence[RunResult], file: Path, base: Path) -> list[str]:
+    first, device = runs[0], runs[0].provenance.get("device", {})
+    on = f"{first.provenance.get('cores')} CPU cores" if device.get("platform") == "cpu" else str(device.get("kind"))
+    success = spread([late for run in runs if (late := run.late(SCORE, LAST)) is not None])
+    return [
+        dataset.removeprefix("ogbench:"), f"{first.data['rows']:,}", algorithm_title(first.algorithm),
+        " × ".join(map(str, first.config["hidden"])), f"{spaced(length_in_words(first.steps))} × {len(runs)}", on,
+        link(success, [file], base),
+    ]  # fmt: skip
+
+
+def length_in_words(updates: int) -> str:
+    return f"{updates / 1e6:g}M" if updates >= 1_000_000 else f"{updates / 1e3:g}k"
 
 
 def published() -> Mapping[tuple[str, str], Printed]:

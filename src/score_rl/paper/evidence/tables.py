@@ -25,7 +25,7 @@ from score_rl.paper.evidence.companies import in_companies, with_chosen
 from score_rl.paper.evidence.first_page import curves, in_short, method_list
 from score_rl.paper.evidence.found import found
 from score_rl.paper.evidence.main_table import image, main_table
-from score_rl.paper.evidence.ogbench_table import ogbench
+from score_rl.paper.evidence.ogbench_table import ogbench, trials
 from score_rl.paper.evidence.records import Evidence, Result
 from score_rl.paper.evidence.wanted import missing, seconds, without_grid
 from score_rl.report.published import paper_datasets, paper_table
@@ -187,4 +187,5 @@ TABLES: dict[str, Callable[[Evidence, Path], str]] = {
     "rules": rules,
     "batch_size": batch_size,
     "ogbench": ogbench,
+    "ogbench_trials": trials,
 }
