@@ -23,8 +23,8 @@ The rules, written before the first number was seen:
 7. Normalised critics are tried at four settings of SCORE. They enter the grid if they help on average over `FINDING`.
 
 The third line is the goal on speed: 48 settings, 3 seeds, 300,000 updates, judged; `seconds` in the result says how
-long that took. A set that is stored already is left alone. One that was broken off goes on from its checkpoints in
-OUT/work: call it again after a kill.
+long that took. A set that is stored already is left alone. After a kill it goes on where it stood when it is called
+again; `calls` in the result says how many there were, and with more than one the seconds are those of the last.
 """
 
 import dataclasses
@@ -49,7 +49,8 @@ from score_rl.judge.selection.plan import one_stage
 from score_rl.judge.selection.selecting import Selection
 from score_rl.store.judgements import read_judgement
 from score_rl.store.provenance import provenance
-from score_rl.store.selections import FILE, Plan, Size, Variant
+from score_rl.store.selections import FILE as SELECTION
+from score_rl.store.selections import Plan, Size, Variant
 
 from .choosing_summary import summary
 from .plants import PLANTS, Plant, play, record
@@ -94,6 +95,8 @@ class Arguments:
     """Choose from these. Normalised critics are tried only if all are asked for."""
     summary: bool = False
     """Measure nothing; print what is stored."""
+    work: Path = Path("runs", "choosing")
+    """Where selections stand until they are stored."""
 
 
 def variants(methods: Sequence[str]) -> list[Variant]:
@@ -108,14 +111,13 @@ def variants(methods: Sequence[str]) -> list[Variant]:
 
 
 def measure(name: str, scale: Scale, methods: Sequence[str], folder: Path) -> dict[str, Any]:
-    """Select on one data set, or go on with that in the folder, then play everything that was chosen from."""
+    """Select on one data set, or go on with it, then play everything that was chosen from."""
+    began = time.perf_counter()
     dataset = logs(name, scale)
-    if (folder / FILE).exists():
-        selection = score_rl.select(resume=folder)
-    else:
-        chosen = variants(methods)
-        plan = Plan(tuple(chosen), scale.size, one_stage(scale.steps, len(chosen), scale.judged_by))
-        selection = score_rl.select(dataset, plan=plan, seeds=scale.seeds, out=folder)
+    chosen = variants(methods)
+    plan = Plan(tuple(chosen), scale.size, one_stage(scale.steps, len(chosen), scale.judged_by))
+    calls = _calls(folder)
+    selection = _selected(dataset, plan, scale.seeds, folder / "selection")
     selected = time.perf_counter()
     rows, behaviour = played(name, dataset, selection, scale)
     choice, stages = selection.choice, selection.record.stages
@@ -126,14 +128,31 @@ def measure(name: str, scale: Scale, methods: Sequence[str], folder: Path) -> di
         "choice": {"run": choice.run, "better": choice.better, "why": choice.why, "sure": choice.sure},
         "policies": rows,
         "scale": dataclasses.asdict(scale),
+        "calls": calls,
         "seconds": {
             "training": sum(stage.training_seconds for stage in stages),
             "judging": sum(stage.judging_seconds for stage in stages),
-            "selecting": selection.record.spent,
             "playing": time.perf_counter() - selected,
+            "all": time.perf_counter() - began,
         },
         "provenance": provenance(),
     }
+
+
+def _calls(folder: Path) -> int:
+    """How often this set has been begun or gone on with, this time included."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = folder / "calls"
+    calls = 1 + (int(count.read_text()) if count.exists() else 0)
+    write_file(count, str(calls))
+    return calls
+
+
+def _selected(dataset: Dataset, plan: Plan, seeds: int, folder: Path) -> Selection:
+    if (folder / SELECTION).exists():
+        return score_rl.select(resume=folder)
+    shutil.rmtree(folder, ignore_errors=True)  # it was killed before the selection began
+    return score_rl.select(dataset, plan=plan, seeds=seeds, out=folder)
 
 
 def played(name: str, dataset: Dataset, selection: Selection, scale: Scale) -> tuple[list[dict[str, Any]], float]:
@@ -201,10 +220,10 @@ def main() -> None:
         if path.exists():
             continue
         print(f"{name} ...", flush=True)
-        folder = asked.out / "work" / path.stem
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        found = measure(name, SCALES[asked.size], asked.methods, folder)
-        write_file(path, (json.dumps(found, indent=1) + "\n").encode())
+        asked.out.mkdir(parents=True, exist_ok=True)
+        folder = asked.work / path.stem
+        result = measure(name, SCALES[asked.size], asked.methods, folder)
+        write_file(path, (json.dumps(result, indent=1) + "\n").encode())
         shutil.rmtree(folder)
     stored = [json.loads(path.read_text()) for path in sorted(asked.out.glob(f"{asked.size}-*.json"))]
     print(summary(stored, FINDING))
