@@ -2,8 +2,8 @@
 
     python -m benchmarks.speed.recording --transitions 50000 --out benchmarks/results/speed/FILE.json
 
-Each recording is made in a temporary folder by as many processes as there are cores, and removed. The time counts all
-of it: starting the processes, recording, and joining their parts. `make tables` puts the figures into the document.
+Each recording is made by as many processes as there are cores, and removed unless `--keep` is given. The time counts
+all of it: starting the processes, recording, and joining their parts. `make tables` puts the figures into the document.
 """
 
 import resource
@@ -15,7 +15,9 @@ from pathlib import Path
 import tyro
 
 from score_rl.data.collection.oracle_recording import oracle_versions, record_oracles
-from score_rl.data.sources.ogbench import FAMILIES, STEPS, taken_apart
+from score_rl.data.sources.ogbench import FAMILIES, STEPS, recorded_file, taken_apart
+from score_rl.data.sources.sealed_file import sealing
+from score_rl.disk import cache_folder
 from score_rl.envs.interface import available_cores
 
 from .arguments import say
@@ -28,19 +30,23 @@ class Arguments:
     """Recordings without "ogbench:", such as scene-play."""
     transitions: int = 50_000
     """Rows of each, rounded up to whole episodes."""
+    keep: bool = False
+    """Leave the recordings in the cache, where data sets of their names find them."""
     out: Path | None = None
     """The JSON file to merge the figures into."""
 
 
-def measured(recording: str, transitions: int) -> dict[str, object]:
+def measured(recording: str, transitions: int, keep: bool = False) -> dict[str, object]:
     """Record so many rows once, and say how long it took."""
     asked = taken_apart(f"{recording}-singletask")
     episodes = -(-transitions // (STEPS - 1))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "recording.npz"
-        record_oracles(path, asked.recorded_as(), episodes, 0, label=f"recording {recording}", progress=False)
+        path = recorded_file(recording, cache_folder() if keep else Path(folder), episodes, 0)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with sealing(path) as unsealed:
+            record_oracles(unsealed, asked.recorded_as(), episodes, 0, label=f"recording {recording}", progress=False)
         seconds, size = time.perf_counter() - began, path.stat().st_size
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     rows = episodes * (STEPS - 1)
@@ -59,7 +65,7 @@ def measured(recording: str, transitions: int) -> dict[str, object]:
 def main(asked: Arguments) -> None:
     results = Results(asked.out)
     for recording in asked.recordings:
-        figures = measured(recording, asked.transitions)
+        figures = measured(recording, asked.transitions, asked.keep)
         results.keep("recording", figures, recording)
         say(f"{recording}: {figures['rows']} rows in {figures['seconds']:.0f} s")
 
