@@ -31,11 +31,11 @@ mkdir -p "$work" "$out"
 # Who starts NVIDIA's service ends it: both use the one that is started here.
 if command -v nvidia-cuda-mps-control > /dev/null; then nvidia-cuda-mps-control -d || true; fi  # fails if it runs
 trap 'kill $ogbench $queue 2> /dev/null || true' INT TERM
-"$python" -m benchmarks.training.ogbench --out "$work/ogbench" --seconds $((minutes * 60)) --families $families \
+"$python" -m benchmarks.training.ogbench --out "$work/ogbench" --seconds $((minutes * 60 + 30)) --families $families \
   --methods $methods --at-once "${AT_ONCE:-6}" $tiny > "$work/ogbench.txt" 2>&1 &
 ogbench=$!
 "$python" -m benchmarks.training.queue --minutes "$minutes" --sources "$sources" --work "$work/queue" \
-  --results "$work/results" --slots "${SLOTS:-4}" ${LAST:+--only-what-ends} $small &
+  --results "$work/results" --slots "${SLOTS:-4}" --beside "$work/ogbench/trainings" ${LAST:+--only-what-ends} $small &
 queue=$!
 failed=0
 wait $queue || wait $queue || failed=1  # again where a signal broke it off

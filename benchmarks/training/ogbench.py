@@ -40,6 +40,7 @@ from benchmarks.training.sharing import (
     gpu_for_many,
     refuse_nameless_code,
     stop_with_parent,
+    tell_trainings,
     told_to_share,
 )
 from score_rl.errors import InputError
@@ -50,6 +51,7 @@ CORES_EACH = {GRID: 9}  # of a training: its own, and others for the processes t
 MOST_CORES = 5  # of all others
 NICENESS = 19  # of recording while something trains
 STOPPED = 3  # exit code
+TRAININGS = "trainings"  # the file that says how many there are now
 
 
 @dataclass
@@ -107,9 +109,11 @@ def main(asked: Arguments) -> None:
     with gpu_for_many(), ending(tasks):
         while time.monotonic() - began < asked.seconds - SECONDS_TO_STOP - SECONDS_TO_STORE:
             start_what_is_ready(asked, tasks)
+            tell_trainings(asked.out / TRAININGS, sum(task.trains and task.running for task in tasks))
             if not any(task.running for task in tasks):
                 break
             time.sleep(0.5)
+    tell_trainings(asked.out / TRAININGS, 0)
     jax.config.update("jax_platforms", "cpu")  # the GPU is for training
     for task in tasks:
         if task.trains and task.process is not None and not task.ended:

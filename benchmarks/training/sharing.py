@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from score_rl.disk import write_file
 from score_rl.errors import InputError
 from score_rl.store.provenance import CODE_VERSION, code_version
 from score_rl.versions import NOT_INSTALLED
@@ -51,6 +52,20 @@ def gpu_for_many() -> Iterator[None]:
 def end_of(log: Path) -> str:
     """The last lines of a log."""
     return "".join(log.read_text(errors="replace").splitlines(keepends=True)[-TOLD_OF_FAILURE:]).strip()
+
+
+def tell_trainings(file: Path, number: int) -> None:
+    """Say how many trainings use the GPU from here, for who shares it and keeps an account."""
+    if trainings_beside(file) != number:
+        write_file(file, str(number))
+
+
+def trainings_beside(file: Path | None) -> int:
+    """How many trainings use the GPU beside one's own, as they tell in this file."""
+    try:
+        return int(file.read_text()) if file is not None else 0
+    except (FileNotFoundError, ValueError):  # none has begun
+        return 0
 
 
 def stop_with_parent() -> None:

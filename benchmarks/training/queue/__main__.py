@@ -60,6 +60,9 @@ class Arguments:
     """Of the GPU's memory, for each job at most."""
     only_what_ends: bool = False
     """Begin no job that will probably be interrupted: for machines from which no checkpoint can be taken along."""
+    beside: Path | None = None
+    """A file that says how many other trainings use the GPU, for the account: OUT/trainings of
+    benchmarks.training.ogbench."""
     transitions: int | None = None
     """Rows of each data set; D4RL's number unless given."""
     evaluate_every: int = 25_000
@@ -78,7 +81,9 @@ class Arguments:
     @property
     def room(self) -> Room:
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(available_cores())
-        return Room(60 * self.minutes, self.slots, self.memory_share, tuple(sorted(cores)), self.only_what_ends)
+        return Room(
+            60 * self.minutes, self.slots, self.memory_share, tuple(sorted(cores)), self.only_what_ends, self.beside
+        )
 
 
 def planned(asked: Arguments) -> tuple[list[Planned], Speeds]:

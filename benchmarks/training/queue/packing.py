@@ -10,11 +10,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import median
 
 from rich.console import Console
 
-from benchmarks.training.sharing import end_of, gpu_for_many, told_to_share
+from benchmarks.training.sharing import end_of, gpu_for_many, told_to_share, trainings_beside
 from score_rl.disk import write_file
 from score_rl.errors import InputError
 from score_rl.store.folder import EXPERIMENT, Folder
@@ -43,6 +44,7 @@ class Room:
     memory_share: float  # of the GPU's memory, for each at most; more than 1 / slots, since few need much
     cores: tuple[int, ...]
     only_what_ends: bool = False  # begin no job that will be interrupted
+    beside: Path | None = None  # a file with the number of other trainings on the GPU
 
     def cores_of(self, slot: int) -> list[int]:
         """A part of the cores for each slot. Parts overlap: a job needs many while it is judged, else few."""
@@ -177,8 +179,9 @@ class Packing:
     def _tick(self, seconds: float) -> None:
         time.sleep(seconds)
         training = [running for running in self._running if self._has_data(running)]
+        sharers = len(training) + trainings_beside(self._room.beside)
         for running in training:
-            running.gpu_seconds += seconds / len(training)
+            running.gpu_seconds += seconds / sharers
         for running in [running for running in self._running if running.process.poll() is not None]:
             self._end(running)
         if time.monotonic() - self._told > SECONDS_BETWEEN_LINES:

@@ -6,10 +6,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from benchmarks.training import sharing
+from benchmarks.training.queue.conditions import Conditions
+from benchmarks.training.queue.packing import Packing, Room
 from benchmarks.training.sharing import end_of, refuse_idle_gpu, refuse_nameless_code, told_to_share
 from score_rl.errors import InputError
 from score_rl.versions import NOT_INSTALLED
@@ -67,6 +71,19 @@ def test_results_of_nameless_code_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(sharing, "code_version", lambda: NOT_INSTALLED)
     with pytest.raises(InputError, match="set SCORE_RL_CODE_VERSION"):
         refuse_nameless_code()
+
+
+def test_the_account_knows_of_trainings_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "trainings"
+    assert sharing.trainings_beside(None) == sharing.trainings_beside(file) == 0
+    sharing.tell_trainings(file, 3)
+    assert sharing.trainings_beside(file) == 3
+    packed = Packing([], Conditions(tmp_path, tmp_path, tmp_path), Room(60.0, 1, 1.0, (0,), beside=file), Console())
+    running = SimpleNamespace(gpu_seconds=0.0, process=SimpleNamespace(poll=lambda: None))
+    packed._running = [running]  # type: ignore[list-item]
+    monkeypatch.setattr(packed, "_has_data", lambda running: True)
+    packed._tick(0.01)
+    assert running.gpu_seconds == pytest.approx(0.01 / 4)
 
 
 def test_the_end_of_a_log(tmp_path: Path) -> None:
