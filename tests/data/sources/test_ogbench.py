@@ -107,6 +107,38 @@ def test_rows_rewards_and_masks_are_those_of_the_package(solved: Path, tmp_path:
     assert mine.source["recorded"] == "published"
 
 
+@pytest.mark.parametrize("environment", ["puzzle-3x3", "scene"])
+def test_buttons_drawers_and_windows_are_labelled_as_the_package_does(environment: str, tmp_path: Path) -> None:
+    """Environments with buttons store their states; all parts of a scene must be right at once."""
+    from ogbench import make_env_and_datasets
+
+    name = f"{environment}-play-singletask-task1"
+    episodes = OracleEpisodes(OracleTask(environment, "play", steps=11, random_actions=0.0), 0)
+    recorded = [episodes.record(number) for number in range(2)]
+    rows = {column: np.concatenate([each[column] for each in recorded]) for column in recorded[0]}
+    task = gymnasium.make(f"{environment}-singletask-task1-v0")
+    task.reset()
+    inner = task.unwrapped
+    for row in (3, 10, 15):
+        rows["button_states"][row] = inner._target_button_states
+        if environment == "scene":
+            rows["qpos"][row, 14:17] = inner._data.mocap_pos[0]
+            rows["qpos"][row, -2:] = inner._target_drawer_pos, inner._target_window_pos
+    rows["button_states"][5] = inner._target_button_states  # in a scene the rest is not right
+    task.close()
+    (tmp_path / "ogbench").mkdir()
+    path = tmp_path / "ogbench" / f"{environment}-play-v0.npz"
+    for file in (path, path.with_name(f"{environment}-play-v0-val.npz")):
+        np.savez(file, **rows)
+    _, theirs, _ = make_env_and_datasets(f"{name}-v0", dataset_path=str(path))
+    mine = load_dataset(f"ogbench:{name}", cache=tmp_path, progress=False)
+    for column in ("observations", "actions", "next_observations", "rewards"):
+        np.testing.assert_array_equal(getattr(mine, column), theirs[column], err_msg=column)
+    np.testing.assert_array_equal(mine.terminals, theirs["masks"] == 0)
+    assert np.flatnonzero(mine.terminals).tolist() == ([3, 14] if environment == "scene" else [3, 5, 14])
+    assert mine.trajectories.tolist() == [[0, 10], [10, 20]]
+
+
 def test_fewer_transitions_are_recorded_when_asked_for(
     recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
