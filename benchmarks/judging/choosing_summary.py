@@ -62,7 +62,7 @@ def first_by(key: Callable[[Any], tuple[bool, float]]) -> Rule:
 
 
 def always(name: str) -> Rule:
-    return lambda stored: float(np.mean(shares(stored)[name]))
+    return lambda stored: float(np.mean(shares(stored).get(name, [np.nan])))
 
 
 def rules(safe: str) -> dict[str, Rule]:
@@ -96,10 +96,15 @@ def summary(stored: Sequence[Stored], finding: Sequence[str]) -> str:
     lines = ["| rule | " + " | ".join(each["set"] for each in order) + " | mean regret, held aside |"]
     lines.append("|---" * (len(order) + 2) + "|")
     for name, rule in rules(safe).items():
-        regret = np.mean([1 - rule(each) for each in aside]) if aside else float("nan")
-        lines.append(f"| {name} | " + " | ".join(f"{rule(each):.2f}" for each in order) + f" | {regret:.2f} |")
+        regret = np.mean([1 - rule(each) for each in aside]) if aside else np.nan
+        lines.append(f"| {name} | " + " | ".join(_shown(rule(each)) for each in order) + f" | {_shown(regret)} |")
     lines += ["", _settings(order), "", _verdicts(order), "", _normalised(order)]
     return "\n".join(lines)
+
+
+def _shown(value: float) -> str:
+    """A share; a dash where a set was not asked."""
+    return "–" if np.isnan(value) else f"{value:.2f}"
 
 
 def _settings(stored: Sequence[Stored]) -> str:

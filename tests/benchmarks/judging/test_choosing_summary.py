@@ -43,3 +43,13 @@ def test_a_set_where_nothing_can_be_gained_counts_in_no_mean() -> None:
     assert has_a_choice(rich)
     (line,) = (line for line in summary([flat, rich], ()).splitlines() if line.startswith("| score select"))
     assert float(line.split("|")[-2]) == pytest.approx(0.5)
+
+
+def test_a_set_that_was_chosen_from_without_a_method_has_a_dash_there() -> None:
+    """`--methods score` has no behaviour cloning to compare with."""
+    line = next(
+        row
+        for row in summary([stored("heating", {DEFAULT: -50.0, NAMED: -70.0}, DEFAULT)], ()).splitlines()
+        if row.startswith("| always behaviour cloning |")
+    )
+    assert line == "| always behaviour cloning | – | – |"
