@@ -106,7 +106,9 @@ def trials(evidence: Evidence, base: Path) -> str:
 
 def _trial_row(dataset: str, runs: Sequence[RunResult], file: Path, base: Path) -> list[str]:
     first, device = runs[0], runs[0].provenance.get("device", {})
-    on = f"{first.provenance.get('cores')} CPU cores" if device.get("platform") == "cpu" else str(device.get("kind"))
+    number = first.provenance.get("cores")
+    cores = f"{number} CPU core{'' if number == 1 else 's'}"
+    on = cores if device.get("platform") == "cpu" else str(device.get("kind"))
     success = spread([late for run in runs if (late := run.late(SCORE, LAST)) is not None])
     return [
         dataset.removeprefix("ogbench:"), f"{first.data['rows']:,}", algorithm_title(first.algorithm),
