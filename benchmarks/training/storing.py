@@ -1,6 +1,7 @@
 """Train an experiment, or go on with it, and store the results of its runs in the one format."""
 
 import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import numpy as np
 import score_rl
 from score_rl.report.results import FINISHED, SCORE, SPEED, SUCCESS, Curve, RunResult, read_experiment
 from score_rl.report.stored_results import store_results
+from score_rl.store.lock import is_held
+
+SECONDS_FOR_ANOTHER = 60.0  # to stop training in the same folder
 
 
 def trained(
@@ -17,8 +21,16 @@ def trained(
 ) -> score_rl.Experiment:
     """The experiment in a folder, begun or gone on with; judged so many times along each curve."""
     if (folder / "experiment.json").exists():
+        _wait_until_free(folder)
         return score_rl.resume(folder)
     return score_rl.train(datasets, steps=steps, eval_every=steps // evaluations, out=folder, **options)
+
+
+def _wait_until_free(folder: Path) -> None:
+    """A training whose parent was killed stops by itself, once it has compiled or done its window."""
+    limit = time.monotonic() + SECONDS_FOR_ANOTHER
+    while is_held(folder) and time.monotonic() < limit:
+        time.sleep(0.2)
 
 
 def fresh_scores(experiment: score_rl.Experiment, episodes: int) -> dict[str, float]:

@@ -1,16 +1,20 @@
 """Methods trained on the paper's data sets, stored, and read again."""
 
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Never
 
 import pytest
 
+import score_rl
 from benchmarks.training import jobs, methods, storing
 from benchmarks.training.jobs import Job
 from benchmarks.training.methods import Arguments
 from score_rl.errors import Stopped
 from score_rl.report.grouping import gather
+from score_rl.store.lock import held
 
 
 def test_what_a_job_trains_on() -> None:
@@ -108,3 +112,23 @@ def test_what_was_stopped_before_it_was_judged_leaves_nothing(tmp_path: Path, mo
     stored.write_text("".join(line for line in lines if "evaluation/" not in line))
     assert storing.store_what_was_reached(experiment, tmp_path / "results") == []
     assert not (tmp_path / "results").exists()
+
+
+def test_a_training_that_is_still_stopping_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose parent was killed ends by itself; what follows it must not fail meanwhile."""
+    (tmp_path / "experiment.json").touch()
+    left = threading.Event()
+
+    def stop() -> None:
+        with held(tmp_path):
+            taken.set()
+            time.sleep(0.5)
+            left.set()
+
+    taken = threading.Event()
+    other = threading.Thread(target=stop)
+    other.start()
+    taken.wait()
+    monkeypatch.setattr(score_rl, "resume", lambda folder: left.is_set())
+    assert storing.trained(tmp_path, [], steps=1, evaluations=1)
+    other.join()
