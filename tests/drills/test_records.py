@@ -160,6 +160,25 @@ def test_damaged_selections(folder: Path) -> None:
     assert drill(folder, "selection.json", hostile_json, FAST, read_and_show_selection) > 10
 
 
+def test_a_selection_leads_nowhere_else(folder: Path) -> None:
+    """A stranger may have packed it: neither its record nor a link in it may lead out of its folder."""
+    sound = selected()
+    assert sound.choice is not None
+    for where in ("stage-1/../../mine", "stage-", "/stage-1", "../stage-1"):
+        write_selection(folder, dataclasses.replace(sound, choice=dataclasses.replace(sound.choice, folder=where)))
+        with pytest.raises(InputError, match="chose a run that it does not list"):
+            read_selection(folder)
+    for data in ("../mine.hdf5", "data/../mine.hdf5", "/mine.hdf5"):
+        request = dataclasses.replace(sound.request, data=data, kept=True)
+        write_selection(folder, dataclasses.replace(sound, request=request))
+        with pytest.raises(InputError, match="do not lie in its folder"):
+            read_selection(folder)
+    write_selection(folder, sound)
+    (folder / "stage-1").symlink_to(folder.parent)
+    with pytest.raises(InputError, match="stage-1 is a link"):
+        read_selection(folder)
+
+
 @pytest.mark.parametrize(("name", "change"), CASES)
 def test_damaged_records(folder: Path, name: str, change: Change) -> None:
     assert drill(folder, name, change, FAST, read_all) > 10

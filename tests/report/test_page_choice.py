@@ -53,6 +53,14 @@ def test_the_choice_comes_first_with_its_reason_and_what_to_type(tmp_path: Path,
     assert f'<span class="state failed">{DOUBTFUL}</span>' in mine[1]
 
 
+def test_what_to_type_is_one_command_whatever_a_run_is_called(tmp_path: Path) -> None:
+    """People paste it into a shell, and a stranger may have written the record."""
+    run = "a; touch /tmp/mine"
+    choice = Choice("stage-1", run, True, "", "", (Ranked(GOOD, BETTER, 0.25, (run,), steps=30),))
+    page = write_report([write_selected(tmp_path / "choice", choice) / "stage-1"], tmp_path / "out").read_text()
+    assert "--run &#39;a; touch /tmp/mine&#39; --out policy.onnx" in page
+
+
 def test_no_recommended_policy_is_said_plainly(tmp_path: Path, table: tuple[Ranked, ...]) -> None:
     folder = write_selected(tmp_path / "choice", Choice(None, None, False, "Keep the behaviour.", "", table[1:]))
     page = write_report([folder], tmp_path / "out").read_text()

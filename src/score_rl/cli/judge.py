@@ -1,6 +1,7 @@
 """`score judge`."""
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -67,7 +68,8 @@ def judge_command(arguments: Sequence[str]) -> int:
             say(OUT, line)
     OUT.print(next_step(asked.folder, record), soft_wrap=True, markup=False)
     OUT.print(
-        f"Stored in {asked.folder}/judgement.json; score report {asked.folder} --out page shows all of it.",
+        f"Stored in {asked.folder}/judgement.json; score report {shlex.quote(str(asked.folder))} --out page shows all "
+        "of it.",
         soft_wrap=True,
         markup=False,
     )

@@ -1,6 +1,7 @@
 """`score select`."""
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,8 +86,8 @@ def show(selection: Any) -> None:
     say(OUT, f"Why: {choice.why}")
     say(OUT, f"How sure: {choice.sure}")
     if choice.run is not None:
-        folder = selection.path / choice.folder
-        OUT.print(f"Next: score export {folder} --run {choice.run} --out policy.onnx", soft_wrap=True, markup=False)
+        folder, run = shlex.quote(str(selection.path / choice.folder)), shlex.quote(choice.run)
+        OUT.print(f"Next: score export {folder} --run {run} --out policy.onnx", soft_wrap=True, markup=False)
         OUT.print(f"All of it: score report {folder} --out page", soft_wrap=True, markup=False)
     OUT.print(
         f"It took {record.spent / 60:.1f} min; {selection.path}/selection.json has all of it.",

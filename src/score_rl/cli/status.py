@@ -1,6 +1,7 @@
 """`score status`."""
 
 import dataclasses
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,7 +65,9 @@ def shown(folder: Path, standing: Any) -> Lines:
     if len(fleets) < len(standing.fleets):
         parts.append(Text(f"{len(standing.fleets) - len(fleets)} more fleets are finished or wait."))
     if standing.state == "silent":
-        parts.append(Text(f"Nobody trains there now. To go on: score train --resume {folder}", style="yellow"))
+        parts.append(
+            Text(f"Nobody trains there now. To go on: score train --resume {shlex.quote(str(folder))}", style="yellow")
+        )
     return Lines(*parts)
 
 

@@ -1,6 +1,7 @@
 """What a page says of a choice that `score select` made: the recommended policy, why, and what it was chosen from."""
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -26,7 +27,8 @@ class ChoiceSection:
 
     @property
     def export(self) -> str:
-        return f"score export {self.folder / str(self.choice.folder)} --run {self.choice.run} --out policy.onnx"
+        folder, run = shlex.quote(str(self.folder / str(self.choice.folder))), shlex.quote(str(self.choice.run))
+        return f"score export {folder} --run {run} --out policy.onnx"
 
 
 def choice_sections(runs: Sequence[RunResult]) -> list[ChoiceSection]:

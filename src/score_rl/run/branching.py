@@ -14,7 +14,6 @@ from score_rl.run.checkpoint_writer import HISTORY
 from score_rl.run.expansion import expand_runs, run_record
 from score_rl.run.experiment import Experiment, TrainedRun
 from score_rl.run.fleets import form_fleets
-from score_rl.run.given_data import KEPT
 from score_rl.run.messages import Announcer
 from score_rl.run.sources import load_same_datasets
 from score_rl.store.checkpoints import Checkpoint, DamagedError, checkpoints, load_checkpoint, row_of, save_checkpoint
@@ -22,7 +21,7 @@ from score_rl.store.folder import Folder
 from score_rl.store.history import pack_history
 from score_rl.store.metrics import Row, write_rows
 from score_rl.store.records import config_json
-from score_rl.store.request import AlgorithmRequest
+from score_rl.store.request import KEPT, AlgorithmRequest
 
 
 def branch(

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 from score_rl.data.dataset import Dataset
 from score_rl.data.saving import save_dataset
 from score_rl.errors import InputError
-
-KEPT = "folder:"  # stands before their path in the folder of the experiment
-KEPT_IN = "data"
+from score_rl.store.request import KEPT, KEPT_IN
 
 
 class GivenData(NamedTuple):

@@ -216,7 +216,6 @@ def resume(
         callback: As for `train`.
     """
     experiment, announcer = Experiment(path), Announcer(quiet=quiet)
-    experiment.folder.refuse_links()
     refuse_foreign_modules(experiment.record)
     machines = _machines(on, callback, keep_best=experiment.spec.keep_best)
     others = tell_differences(experiment.record, machines.provenance(), strict=strict, announcer=announcer)

@@ -14,10 +14,9 @@ from score_rl.data.sources.registry import is_named
 from score_rl.data.splitting import split_dataset
 from score_rl.envs import episode_limit, is_module_named, normalised_score
 from score_rl.errors import InputError
-from score_rl.run.given_data import KEPT
 from score_rl.run.trusted_modules import refuse_foreign, refuse_foreign_modules
 from score_rl.store.records import DatasetRecord, ExperimentRecord
-from score_rl.store.request import ExperimentSpec
+from score_rl.store.request import KEPT, ExperimentSpec
 
 NOTHING_KEPT: Mapping[str, Dataset] = {}
 

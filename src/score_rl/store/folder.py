@@ -11,6 +11,7 @@ training.lock       held by the process that trains, see `lock`
 
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -56,17 +57,8 @@ class Folder:
     def open(cls, path: Path) -> "Folder":
         if not (path / EXPERIMENT).exists():
             raise InputError(f"{path} holds no experiment (no experiment.json); give the folder that training wrote.")
+        refuse_links(path)
         return cls(path)
-
-    def refuse_links(self) -> None:
-        """Before anything is written here. A stranger may have packed the folder, and a link leads out of it."""
-        for above, folders, files in os.walk(self.path):
-            for place in (Path(above) / name for name in (*folders, *files)):
-                if place.is_symlink() or not (place.is_file() or place.is_dir()):
-                    raise InputError(
-                        f"{place} is a link or no ordinary file, and nothing is written through it: remove it, or put "
-                        "the file itself there."
-                    )
 
     def experiment(self) -> ExperimentRecord:
         path = self.path / EXPERIMENT
@@ -95,6 +87,21 @@ class Folder:
 
     def metrics(self) -> MetricsTable:
         return metrics.read_metrics(self.path)
+
+
+def refuse_links(path: Path) -> None:
+    """Before anything is read or written in a folder. A stranger may have packed it, and a link leads out of it."""
+    for above, folders, files in os.walk(path):
+        for place in (Path(above) / name for name in (*folders, *files)):
+            try:
+                kind = place.lstat().st_mode
+            except FileNotFoundError:  # whoever trains there has just replaced it
+                continue
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise InputError(
+                    f"{place} is a link or no ordinary file, and none is followed here: remove it, or put the file "
+                    "itself there."
+                )
 
 
 def _read_json(path: Path, advice: str) -> Any:

@@ -4,14 +4,17 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from score_rl.data.columns import LEAST_USABLE, check_least_usable
 from score_rl.data.splitting import check_fraction
-from score_rl.errors import InputError
+from score_rl.errors import InputError, printable
 from score_rl.nets.precision import PRECISIONS, Precision
 from score_rl.store.fields import Fields
 
+KEPT = "folder:"  # stands before the path of data that lie in the folder of an experiment
+KEPT_IN = "data"
 CYCLE = "the algorithm's cycle of updates (such as actor_delay)"
 COMMON_CYCLE = "the algorithms' common cycle of updates (such as actor_delay)"
 
@@ -77,6 +80,9 @@ class ExperimentSpec:
     @classmethod
     def from_json(cls, stored: Fields) -> "ExperimentSpec":
         bounds = stored.list_of("action_bounds", float) if stored.values.get("action_bounds") is not None else None
+        for name in stored.list_of("datasets", str):
+            if name.startswith(KEPT):
+                refuse_elsewhere(name.removeprefix(KEPT), stored.file)
         return cls(
             algorithms=tuple(AlgorithmRequest.from_json(each) for each in stored.inner_list("algorithms")),
             datasets=tuple(stored.list_of("datasets", str)),
@@ -134,6 +140,16 @@ class ExperimentSpec:
                 raise InputError(f"`{name}` is {getattr(self, name)}; it must be a multiple of {what}, {divisor}.")
         if self.physics not in ("d4rl", "stock"):
             raise InputError(f"`physics` is {self.physics!r}; it must be d4rl or stock.")
+
+
+def refuse_elsewhere(path: str, file: Path) -> None:
+    """Refuse data that should lie in the folder of a record, and do not. A stranger may have written the record."""
+    folder, _, name = path.partition("/")
+    if folder != KEPT_IN or not name.endswith(".hdf5") or {"/", "\\"} & set(name):
+        raise InputError(
+            f"{file} cannot be read: its data {printable(path)!r} do not lie in its folder as {KEPT_IN}/NAME.hdf5; "
+            "restore the file from a copy."
+        )
 
 
 def _refuse_repeated(name: str, values: Sequence[Any]) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,13 @@ from score_rl.disk import read_own, write_file
 from score_rl.errors import InputError, printable
 from score_rl.store.checkpoints import FREE_AND_RESUME
 from score_rl.store.fields import Fields
+from score_rl.store.folder import refuse_links
 from score_rl.store.judgements import VERDICTS
+from score_rl.store.request import refuse_elsewhere
 
 FILE = "selection.json"
 FORMAT = 1
+STAGE = re.compile(r"stage-[0-9]{1,9}")  # the folder of a stage
 AGAIN = "restore the file from a copy, or select again"
 
 
@@ -171,7 +175,7 @@ class Choice:
         folder, run = stored.optional("folder", str), stored.optional("run", str)
         table = tuple(Ranked.from_json(each) for each in stored.inner_list("table"))
         known = run is None or any(run in one.runs for one in table)
-        if not known or (folder is None) != (run is None) or (folder and not folder.startswith("stage-")):
+        if not known or (folder is None) != (run is None) or (folder and not STAGE.fullmatch(folder)):
             raise InputError(f"{stored.file} cannot be read: it chose a run that it does not list; {AGAIN}.")
         return cls(
             folder=folder,
@@ -199,9 +203,12 @@ class SelectionRequest:
     @classmethod
     def from_json(cls, stored: Fields) -> "SelectionRequest":
         bounds = stored.values.get("action_bounds")
+        data, kept = stored.get("data", str), stored.get("kept", bool)
+        if kept:
+            refuse_elsewhere(data, stored.file)
         return cls(
-            data=stored.get("data", str),
-            kept=stored.get("kept", bool),
+            data=data,
+            kept=kept,
             methods=tuple(stored.list_of("methods", str)),
             seeds=tuple(stored.list_of("seeds", int)),
             hold_out=stored.get("hold_out", float),
@@ -252,6 +259,7 @@ def read_selection(folder: Path) -> SelectionRecord:
     file = folder / FILE
     if not file.exists() and not file.is_symlink():
         raise InputError(f"{folder} holds no selection (no {FILE}); give the folder that `score select` wrote.")
+    refuse_links(folder)
     try:
         stored = json.loads(read_own(file, AGAIN))
     except (ValueError, RecursionError) as error:

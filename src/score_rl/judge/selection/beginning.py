@@ -16,10 +16,11 @@ from score_rl.judge.judging import effort_of
 from score_rl.judge.selection.grid import variants_of
 from score_rl.judge.selection.speeds import evaluator_speed, fitting_plan
 from score_rl.live_line import as_duration
-from score_rl.run.given_data import KEPT, given_data, keep_data
+from score_rl.run.given_data import given_data, keep_data
 from score_rl.run.messages import Announcer
 from score_rl.store.folder import Folder
 from score_rl.store.provenance import provenance
+from score_rl.store.request import KEPT
 from score_rl.store.selections import FILE, Plan, SelectionRecord, SelectionRequest, write_selection
 
 LEAST_BUDGET = 30.0  # seconds
