@@ -60,6 +60,8 @@ def test_it_gives_back_what_it_was_given_or_nothing(tmp_path: Path) -> None:
     programs.put("key", b"program")
     programs.put("key", b"another")
     assert programs.get("key") == b"another"
+    (tmp_path / "key.program").rename(tmp_path / "other.program")
+    assert programs.get("other") is None, "it was stored under another name"
     (tmp_path / "key.program").write_bytes(b"short")
     assert programs.get("key") is None
     assert not list(tmp_path.iterdir())

@@ -1,6 +1,6 @@
 """Compiled programs are kept in the cache, so that the second start of a fleet skips the compiler.
 
-CACHE/compiled/MACHINE/KEY.program   the SHA-256 of a program, and the program as JAX packs it
+CACHE/compiled/MACHINE/KEY.program   the SHA-256 of key and program, and the program as JAX packs it
 
 A program is machine code. So its folder is this user's alone (`private_folder`), and what does not have its checksum is
 compiled again. JAX's own store has neither a checksum nor whole files: a kill leaves the beginning of one for ever.
@@ -33,17 +33,24 @@ class CheckedPrograms:
             content = path.read_bytes()
         except OSError:
             return None
-        if len(content) > DIGEST and hashlib.sha256(content[DIGEST:]).digest() == content[:DIGEST]:
+        if len(content) > DIGEST and _digest(key, content[DIGEST:]) == content[:DIGEST]:
             return content[DIGEST:]
         path.unlink(missing_ok=True)
         return None
 
     def put(self, key: str, value: bytes) -> None:
         """Replaces what is there, whole or not at all."""
-        write_file(self._file(key), hashlib.sha256(value).digest() + value)
+        write_file(self._file(key), _digest(key, value) + value)
 
     def _file(self, key: str) -> Path:
         return self._path / f"{key}.program"
+
+
+def _digest(key: str, program: bytes) -> bytes:
+    """With the key: under another name a whole program is the wrong one."""
+    digest = hashlib.sha256(key.encode())
+    digest.update(program)
+    return digest.digest()
 
 
 def keep_compiled_programs() -> str | None:

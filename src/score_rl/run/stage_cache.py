@@ -21,7 +21,7 @@ from score_rl.run import messages
 from score_rl.run.messages import Announcer
 from score_rl.store.checkpoints import DamagedError, from_arrays, load_checkpoint, to_arrays, write_arrays
 
-FORMAT = 1  # to be raised whenever a stage would come to something else from the same settings
+FORMAT = 2  # to be raised whenever a stage would come to something else from the same settings, or is stored otherwise
 
 
 def stage_cache() -> Path:
@@ -52,8 +52,8 @@ def find_result(run: Run, stage: Stage, shapes: Any, announcer: Announcer) -> An
     alone = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), shapes)
     try:
         _, arrays, about = load_checkpoint(path)
-        if about != about | _about(run):
-            raise DamagedError("it was made of other data, or with another seed")
+        if about.get("key") != cache_key(run, stage):
+            raise DamagedError("it was made of other data, with other settings or another seed")
         return from_arrays(arrays, alone)
     except DamagedError as error:
         announcer.say(messages.damaged_stage(path, error))
@@ -63,14 +63,9 @@ def find_result(run: Run, stage: Stage, shapes: Any, announcer: Announcer) -> An
 def keep_result(run: Run, stage: Stage, result: Any, announcer: Announcer) -> None:
     """Training needs no cache: where there is no space for it, that is said and nothing more."""
     path, arrays = cache_path(run, stage), to_arrays(result)
-    about = {"run": run.id, "dataset": run.dataset.name, **_about(run)}
+    about = {"run": run.id, "dataset": run.dataset.name, "key": cache_key(run, stage)}
     try:
         private_folder(path.parent)
         write_arrays(path, 0, arrays, about, if_full=ANOTHER_CACHE)
     except InputError as error:
         announcer.say(messages.stage_not_kept(stage.name, error))
-
-
-def _about(run: Run) -> dict[str, Any]:
-    """What a result must be of, beside its name."""
-    return {"checksum": run.dataset.checksum, "seed": run.seed}
