@@ -16,6 +16,7 @@ from score_rl.report.page import write_report
 from score_rl.report.page_charts import MOST_POINTS, chart_script, script_checksum
 from score_rl.report.results import RETURN
 from score_rl.report.short_names import settings_table, with_short_names
+from score_rl.report.stored_results import store_results
 from tests.report.folders import write_experiment
 
 NASTY = """<script>alert(1)</script>&"'$<img src=x onerror=alert(2)>"""
@@ -289,6 +290,28 @@ def test_a_report_among_the_runs_is_not_taken_for_one(tmp_path: Path) -> None:
     write_experiment(tmp_path / "runs" / "a", scores={0: [1.0]})
     write_report([tmp_path / "runs"], tmp_path / "runs" / "page")
     assert len(gather([tmp_path / "runs"])) == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["experiment.json", "metrics.csv", "status.json", "judgement.json", "stored/summary.json", "elsewhere"]
+)
+def test_nothing_is_shown_or_copied_that_a_link_leads_to(tmp_path: Path, name: str) -> None:
+    """A stranger may have packed the folder, and people send their reports around."""
+    runs, secret = write_experiment(tmp_path / "runs", scores={0: [1.0]}), tmp_path / "secret"
+    if name == "elsewhere":
+        write_experiment(secret, scores={0: [2.0]})
+        (runs / "experiment.json").unlink()
+    if name.startswith("stored"):
+        store_results(gather([runs]), tmp_path / "stored")
+    place = (tmp_path if name.startswith("stored") else runs) / name
+    if place.exists():
+        place.rename(secret)
+    elif not secret.exists():
+        secret.write_text("{}")
+    place.symlink_to(secret)
+    with pytest.raises(InputError, match=r"is a link"):
+        write_report([place.parent], tmp_path / "out")
+    assert not list((tmp_path / "out").rglob("raw/*"))
 
 
 def test_the_repositorys_kept_results_make_a_page(tmp_path: Path) -> None:
