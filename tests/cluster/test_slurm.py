@@ -12,6 +12,7 @@ import pytest
 
 import score_rl
 from score_rl.cluster import cluster
+from score_rl.disk import cache_folder
 from score_rl.store.checkpoints import checkpoints
 from score_rl.store.parts import read_json
 from tests.cluster.test_cluster import trained_alone
@@ -79,6 +80,12 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def jobs_of(out: Path) -> list[str]:
+    """The jobs of the first attempts, as the cache knows them."""
+    orders = [read_json(path) for path in sorted(out.glob("parts/fleet-*/attempt-1/order.json"))]
+    return [read_json(cache_folder() / "jobs" / f"{order['token']}.json")["job"] for order in orders]
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["slurm", "slurm:local"])
 def test_jobs_go_on_without_their_driver_and_the_next_one_takes_them_over(
@@ -89,8 +96,7 @@ def test_jobs_go_on_without_their_driver_and_the_next_one_takes_them_over(
     process = start_process("train", *REQUEST, "--steps", "300000", "--out", out, *on)
     newest = lambda: [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]  # noqa: E731
     wait_for(lambda: any(newest()), process, 300)
-    jobs = [read_json(path)["job"] for path in sorted(out.glob("parts/fleet-*/attempt-1/job.json"))]
-    assert len(set(jobs)) == 2
+    assert len(set(jobs_of(out))) == 2
     process.send_signal(signal.SIGKILL)
     process.communicate()
     before, until = newest(), time.monotonic() + 60
@@ -116,9 +122,7 @@ def test_a_job_that_is_ended_before_its_time_goes_on_as_another(slurm: Path, tmp
     process = start_process("train", *REQUEST, "--steps", "300000", "--out", out, *on)
     newest = lambda: [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]  # noqa: E731
     wait_for(lambda: len(newest()) == 2 and all(newest()), process, 300)
-    groups = []
-    for file in sorted(out.glob("parts/fleet-*/attempt-1/job.json")):
-        groups.append(int((slurm / "jobs" / read_json(file)["job"]).read_text()))
+    groups = [int((slurm / "jobs" / job).read_text()) for job in jobs_of(out)]
     os.killpg(groups[0], signal.SIGKILL)
     (trainer,) = [read_json(path)["process"] for path in out.glob("parts/fleet-1/attempt-1/progress.json")]
     os.kill(int(trainer), signal.SIGUSR2)

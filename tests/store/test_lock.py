@@ -39,3 +39,15 @@ def test_one_that_only_looks_does_not_keep_training_from_starting(tmp_path: Path
         threading.Thread(target=lambda: (time.sleep(0.2), holding.fcntl.flock(file, holding.fcntl.LOCK_UN))).start()
         with held(tmp_path):
             assert is_held(tmp_path) is True
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[" * 200_000, b"[]", b'{"machine": 5}', b""])
+def test_a_lock_with_anything_in_it_says_nothing(tmp_path: Path, content: bytes) -> None:
+    """A stranger may have packed the folder; who trains there next writes it anew."""
+    (tmp_path / FILE).write_bytes(content)
+    assert is_held(tmp_path) is None
+    with held(tmp_path):
+        assert is_held(tmp_path) is True
+        (tmp_path / FILE).write_bytes(content)
+        with pytest.raises(InputError, match="is being trained; wait for it"), held(tmp_path):
+            pass

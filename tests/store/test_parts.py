@@ -174,3 +174,39 @@ def test_a_full_disk_while_a_fleet_is_gathered_is_said_and_loses_nothing(
             gather(part)
     gather(part)
     assert sorted((row.run, row.step) for row in read_metrics(experiment.path)) == [("a", 10), ("b", 10), ("c", 10)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("gathering.json", '{"fleet": 0, "metrics": -5}', "gathering.json is damaged"),
+        ("gathering.json", '{"fleet": 0, "metrics": 1000000000000}', "gathering.json is damaged"),
+        ("gathering.json", '{"fleet": "../../x", "metrics": 0}', "gathering.json is damaged"),
+        ("gathering.json", "[", "gathering.json is damaged"),
+        ("fleet-0/attempt-1/metrics.csv", "a,b\n1,2\n", "metrics.csv is damaged"),
+        ("fleet-0/attempt-1/begun.json", "{", "begun.json is damaged"),
+        ("fleet-0/attempt-1/status.json", "[", "status.json is not valid JSON"),
+    ],
+)
+def test_what_is_damaged_is_refused_before_anything_is_taken(
+    experiment: Folder, name: str, content: str, said: str
+) -> None:
+    train_in(experiment.path, 1, 10, 5.0, "finished")
+    part = Part(experiment, 0, RUNS[0])
+    train_in(part.begin(), 0, 10, 1.0, "finished")
+    before = experiment.metrics_path.read_bytes()
+    (experiment.path / PARTS / name).write_text(content)
+    with pytest.raises(InputError, match=said):
+        gather(part)
+    assert experiment.metrics_path.read_bytes() == before
+    assert part.path.exists()
+
+
+def test_what_is_no_attempt_is_left_alone(experiment: Folder) -> None:
+    part = Part(experiment, 0, RUNS[0])
+    train_in(part.begin(), 0, 10, 1.0)
+    for name in ("attempt-", "attempt-x", "attempt--5", "attempt-\u0663"):
+        (part.path / name).mkdir()
+        (part.path / name / "begun.json").write_text("{}")
+    (part.path / "attempt-7").touch()
+    assert [path.name for path in part.attempts()] == ["attempt-1"]

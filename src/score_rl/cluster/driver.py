@@ -118,7 +118,7 @@ class Driver:
                 self._gather(part)
                 return
             order = _stored_order(newest)
-            if order is not None and self.engine.adopt(order):
+            if order is not None and order.path == newest.absolute() and self.engine.adopt(order):
                 self._parts[part.number] = part
                 return
         attempt = part.begin()
@@ -243,5 +243,5 @@ def _step_of(attempt: Path, fleet: int) -> int:
 def _stored_order(attempt: Path) -> Order | None:
     try:
         return Order.from_json((attempt / ORDER).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None

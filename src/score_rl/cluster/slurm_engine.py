@@ -9,6 +9,7 @@ import contextlib
 import inspect
 import json
 import os
+import re
 import signal
 import time
 import uuid
@@ -19,13 +20,14 @@ from typing import Any
 
 from score_rl.cluster.engines import Ended, Task
 from score_rl.cluster.orders import DataEntry, Order, Outcome
-from score_rl.disk import write_file
+from score_rl.disk import cache_folder, private_folder, write_file
 from score_rl.errors import InputError, not_installed
 from score_rl.run.messages import Announcer
 from score_rl.store.parts import ORDER, OUTCOME, read_json
 
 EXECUTORS = ("slurm", "local", "debug")
-JOB = "job.json"  # in an attempt: which job trains it
+JOBS = "jobs"  # in the cache: which job trains an attempt
+TOKEN, NUMBER = re.compile("[0-9a-f]{32}"), re.compile("[0-9]{1,18}")
 OWN = ("at_once", "logs", "minutes")
 LOGS = ".score-rl-slurm"
 AT_ONCE = 16
@@ -120,7 +122,9 @@ class SlurmEngine:
 
     def start(self, order: Order) -> None:
         job = self._submitted("work", order.path / ORDER)
-        write_file(order.path / JOB, json.dumps({"job": str(job.job_id), "kind": self._kind, "logs": str(self._logs)}))
+        with contextlib.suppress(InputError):  # where there is no cache, the next driver begins another attempt
+            private_folder(cache_folder() / JOBS)
+            write_file(_note(order), json.dumps({"job": str(job.job_id), "kind": self._kind, "logs": str(self._logs)}))
         self._running[order.number] = order, job
 
     def _submitted(self, kind: str, file: Path) -> Any:
@@ -131,8 +135,10 @@ class SlurmEngine:
             raise InputError(f"SLURM refused a job ({reason}); look at what `task` asks for.") from error
 
     def adopt(self, order: Order) -> bool:
-        said = read_json(order.path / JOB)
-        if said.get("kind") != self._kind or (order.path / OUTCOME).exists():
+        """Only a job that this user's cache knows: a folder from a stranger could name any job, which is then ended."""
+        said = read_json(_note(order)) if TOKEN.fullmatch(order.token) else {}
+        known = said.get("kind") == self._kind and NUMBER.fullmatch(str(said.get("job"))) is not None
+        if not known or (order.path / OUTCOME).exists():
             return False
         job: Any = None
         if self._kind == "slurm":
@@ -160,6 +166,7 @@ class SlurmEngine:
 
     def _ended(self, number: int) -> Ended:
         order, job = self._running.pop(number)
+        _note(order).unlink(missing_ok=True)
         outcome = Outcome.from_json(read_json(order.path / OUTCOME))
         if outcome is None:
             _wait_for(order.path / OUTCOME)
@@ -184,6 +191,10 @@ class SlurmEngine:
         """The batch script that SLURM gets for a task."""
         made = self._executor._executor._make_submission_file_text("COMMAND", "ID")
         return str(made)
+
+
+def _note(order: Order) -> Path:
+    return cache_folder() / JOBS / f"{order.token}.json"
 
 
 class _Process:

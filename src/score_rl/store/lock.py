@@ -61,7 +61,8 @@ def is_held(folder: Path, name: str = FILE) -> bool | None:
 def _opened(path: Path, how: int) -> IO[str]:
     """The lock's file; no link is followed, and no pipe is waited for: a stranger may have packed the folder."""
     safely = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return os.fdopen(os.open(path, how | safely, 0o666), "r" if how == os.O_RDONLY else "r+")
+    number = os.open(path, how | safely, 0o666)
+    return os.fdopen(number, "r" if how == os.O_RDONLY else "r+", errors="replace")
 
 
 def _lock(number: int, *, shared: bool) -> bool | None:
@@ -92,7 +93,7 @@ def _locked_in_time(number: int) -> bool:
 def _read(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
-    except ValueError:  # being written just now
+    except (ValueError, RecursionError):  # being written just now, or by somebody else
         return {}
     return found if isinstance(found, dict) else {}
 

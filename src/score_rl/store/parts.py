@@ -19,6 +19,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -36,6 +37,7 @@ from score_rl.store.records import StatusRecord, as_json
 PARTS = "parts"
 ORDER, PROGRESS, OUTCOME, LOG = "order.json", "progress.json", "outcome.json", "log.txt"
 JOURNAL = "gathering.json"
+ATTEMPT = re.compile("attempt-[0-9]{1,9}")
 BEGUN = "begun.json"  # {"in_experiment": whether the experiment's table has measurements of these runs}
 TRIES = 5  # to copy files that another machine may be replacing
 
@@ -134,16 +136,18 @@ def gather(part: Part, status: StatusRecord | None = None) -> None:
 
 
 def _take(part: Part, newest: Path, status: StatusRecord | None) -> None:
-    experiment = part.experiment
+    experiment, theirs = part.experiment, read_status(newest)
     journal = experiment.path / PARTS / JOURNAL
-    if _began_in_experiment(newest):
+    began_there = _began_in_experiment(newest)
+    read_metrics(newest)  # what is damaged is refused before anything is taken
+    if began_there:
         _forget_measurements(experiment, part.runs)
     table = experiment.metrics_path
     write_file(journal, json.dumps({"fleet": part.number, "metrics": table.stat().st_size if table.exists() else 0}))
     _append_measurements(newest, table)
     _replace_fleet(newest / f"fleet-{part.number}", experiment.fleet(part.number))
     _move_boards(part, experiment.path / "tensorboard")
-    _merge_status(experiment, status or experiment.status(), read_status(newest))
+    _merge_status(experiment, status or experiment.status(), theirs)
     gone = part.path.with_name(f".gathered-{part.path.name}")
     shutil.rmtree(gone, ignore_errors=True)
     part.path.rename(gone)
@@ -164,14 +168,19 @@ def settle(experiment: Folder) -> None:
     journal = experiment.path / PARTS / JOURNAL
     if not journal.exists():
         return
-    said = read_json(journal)
+    said, table = read_json(journal), experiment.metrics_path
     fleet, size = said.get("fleet"), said.get("metrics")
-    apart = (experiment.path / PARTS / f"fleet-{fleet}").glob("attempt-*")
-    if isinstance(size, int) and any(map(was_begun, apart)):
+    most = table.stat().st_size if table.exists() else 0
+    if type(fleet) is not int or type(size) is not int or not 0 <= size <= most:
+        raise InputError(
+            f"{journal} is damaged: it should say how long {metrics.FILE} was before a fleet was taken in; restore it "
+            "from a copy, or remove it: what was measured twice then stays twice."
+        )
+    if any(map(was_begun, (experiment.path / PARTS / f"fleet-{fleet}").glob("attempt-*"))):
         if size:
-            os.truncate(experiment.metrics_path, size)
+            os.truncate(table, size)
         else:
-            experiment.metrics_path.unlink(missing_ok=True)
+            table.unlink(missing_ok=True)
     journal.unlink()
 
 
@@ -189,12 +198,18 @@ def read_status(attempt: Path) -> StatusRecord:
 
 
 def was_begun(attempt: Path) -> bool:
-    """Whether the driver made this folder, and nobody has gathered or removed it."""
-    return (attempt / BEGUN).exists()
+    """Whether this is an attempt: the driver made the folder, and nobody has gathered or removed it."""
+    return ATTEMPT.fullmatch(attempt.name) is not None and (attempt / BEGUN).is_file()
 
 
 def _began_in_experiment(attempt: Path) -> bool:
-    return read_json(attempt / BEGUN).get("in_experiment") is True
+    said = read_json(attempt / BEGUN).get("in_experiment")
+    if not isinstance(said, bool):
+        raise InputError(
+            f"{attempt / BEGUN} is damaged: it should say whether {metrics.FILE} of the experiment has measurements of "
+            "this fleet; restore it from a copy, or remove this attempt, and its fleet begins anew."
+        )
+    return said
 
 
 def _number_of(attempt: Path) -> int:
