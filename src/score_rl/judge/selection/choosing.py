@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from score_rl.errors import count
 from score_rl.judge.selection.grid import REFERENCE
 from score_rl.judge.verdict import CALLED, middle_value, rank_value
-from score_rl.errors import count
 from score_rl.store.judgements import BETTER, DOUBTFUL, SAME, WORSE, DataJudgement, Estimate, PolicyJudgement, rank_of
 from score_rl.store.records import RunRecord
 from score_rl.store.selections import Choice, Ranked, Variant
