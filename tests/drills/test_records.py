@@ -160,6 +160,12 @@ def test_damaged_selections(folder: Path) -> None:
     assert drill(folder, "selection.json", hostile_json, FAST, read_and_show_selection) > 10
 
 
+@pytest.mark.slow
+def test_five_hundred_damaged_selections(folder: Path) -> None:
+    write_selection(folder, selected())
+    assert drill(folder, "selection.json", hostile_json, SLOW, read_and_show_selection) > 100
+
+
 def test_a_selection_leads_nowhere_else(folder: Path) -> None:
     """A stranger may have packed it: neither its record nor a link in it may lead out of its folder."""
     sound = selected()

@@ -1,11 +1,14 @@
 """What is planned follows from measured speeds, and stays within the time."""
 
+from pathlib import Path
+
 import pytest
 
+import score_rl
 from score_rl.errors import InputError
 from score_rl.judge.selection.grid import DEFAULT_METHODS, grid_of, variants_of
 from score_rl.judge.selection.plan import SHARE, SIZES, affordable, make_plan, seconds_of, two_stages
-from score_rl.store.selections import Plan, Speeds
+from score_rl.store.selections import Plan, Size, Speeds, StagePlan, Variant
 
 VARIANTS = variants_of(DEFAULT_METHODS)
 
@@ -68,3 +71,13 @@ def test_a_machine_that_became_slower_goes_on_with_fewer_and_keeps_cloning() -> 
     assert len(fewer) < len(planned)
     assert fewer[0] == order[0]
     assert fewer[-1].algorithm == "bc"
+
+
+@pytest.mark.parametrize("steps", [(), (101,), (400, 100), (100, 100), (1, 2)])
+def test_stages_that_cannot_be_trained_are_refused_before_a_folder_is_made(
+    tmp_path: Path, steps: tuple[int, ...]
+) -> None:
+    own = Plan((Variant("bc"),), Size((16, 16), 16), tuple(StagePlan(end, 1, 10) for end in steps))
+    with pytest.raises(InputError, match="they must be even numbers, each larger than the one before"):
+        score_rl.select("replica:hopper-medium", plan=own, transitions=300, out=tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()

@@ -14,6 +14,7 @@ from score_rl.data.splitting import check_fraction, split_dataset
 from score_rl.errors import InputError, count, refuse_unwritable
 from score_rl.judge.judging import effort_of
 from score_rl.judge.selection.grid import variants_of
+from score_rl.judge.selection.plan import check_stages
 from score_rl.judge.selection.speeds import evaluator_speed, fitting_plan
 from score_rl.live_line import as_duration
 from score_rl.run.given_data import given_data, keep_data
@@ -50,6 +51,8 @@ def begin(
     budget, seeds = as_seconds(asked.budget), as_seeds(asked.seeds)
     check_fraction(asked.hold_out)
     variants = variants_of(asked.methods) if plan is None else list(plan.variants)
+    if plan is not None:
+        check_stages(plan)
     given = given_data(asked.data, asked.columns, None, asked.action_bounds)
     if len(given.names) != 1:
         raise InputError(f"{len(given.names)} data sets are given; select chooses for one, so give one.")

@@ -20,6 +20,17 @@ SHARE = 0.8  # of the time left that is planned for: machines are not always equ
 SIZES = (Size((256, 256), 256), Size((128, 128), 128), Size((64, 64), 128))  # of networks and batches
 
 
+def check_stages(plan: Plan) -> None:
+    """Refuse stages that cannot be trained. A plan may be a user's own, or from a folder of somebody else's."""
+    steps = [stage.steps for stage in plan.stages]
+    if not steps or sorted(set(steps)) != steps or any(step % 2 for step in steps):
+        shown = ", ".join(map(str, steps)) or "none"
+        raise InputError(
+            f"the stages of the plan end after these updates: {shown}; they must be even numbers, each larger than the "
+            "one before."
+        )
+
+
 def make_plan(
     variants: Sequence[Variant], seeds: int, size: Size, speeds: Speeds, seconds: float, judged_by: int
 ) -> Plan:

@@ -8,7 +8,7 @@ from score_rl.judge.judging import judge
 from score_rl.judge.selection.beginning import load_named
 from score_rl.judge.selection.choosing import choose, in_order, ranked
 from score_rl.judge.selection.grid import requests_for
-from score_rl.judge.selection.plan import affordable, final_effort, seconds_of
+from score_rl.judge.selection.plan import affordable, check_stages, final_effort, seconds_of
 from score_rl.live_line import as_duration
 from score_rl.run.branching import branch
 from score_rl.run.experiment import Experiment
@@ -49,6 +49,7 @@ class StageWork:
         """To the choice; nothing is left to do where it is made."""
         if self.record.choice is not None:
             return
+        check_stages(self.record.plan)
         kept = list(self.record.plan.variants)
         for number in range(len(self.record.plan.stages)):
             kept = self._stage(number, kept)
