@@ -54,6 +54,14 @@ def private_folder(folder: Path) -> Path:
     return folder
 
 
+def is_there(path: Path) -> bool:
+    """Whether a file of a cache can be seen. What lies in somebody else's is not there for this user."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def _user(number: int) -> str:
     """Who that is, as far as this machine knows."""
     try:

@@ -16,6 +16,8 @@ import pytest
 import score_rl
 from score_rl.store.checkpoints import checkpoints
 from tests.end_to_end.conftest import SMALL, Outcome, Score, start_process, wait_for
+from tests.forbidden import forbidden
+from tests.report.folders import write_experiment
 
 
 @pytest.fixture
@@ -162,6 +164,25 @@ def test_what_is_no_data_set(tmp_path: Path) -> None:
         with pytest.raises(score_rl.InputError, match=words):
             score_rl.train(wrong, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_belongs_to_somebody_else_is_said(score: Score, tmp_path: Path) -> None:
+    theirs = write_experiment(tmp_path / "theirs" / "out", scores={0: [1.0]}).parent
+    data, table, policy = (theirs / name for name in ("logs.hdf5", "logs.csv", "policy.npz"))
+    commands: list[tuple[object, ...]] = [
+        ("data", "check", data), ("data", "import", table, "--out", "logs.hdf5"), ("train", "--resume", theirs / "out"),
+        ("status", theirs / "out"), ("judge", theirs / "out"),
+        ("export", theirs / "out", "--out", "policy.npz"), ("act", policy, "logs.csv"),
+        ("select", "--resume", theirs / "out"),
+    ]  # fmt: skip
+    for arguments in commands:
+        score(*arguments)  # imports what it needs
+    with forbidden(theirs):
+        for arguments in commands:
+            done = score(*arguments)
+            assert done.code == 2, arguments
+            assert "theirs" in done.err + done.out, (arguments, done.err)
+            assert "ermission denied" in done.err + done.out, (arguments, done.err)
 
 
 @pytest.fixture

@@ -100,6 +100,10 @@ def _run(arguments: Sequence[str] | None) -> None:
     except Stopped as stopped:
         print(f"score: {printable(as_read(str(stopped)), lines=True)}", file=sys.stderr)
         raise SystemExit(TRAINED_STOPPED) from None
+    except PermissionError as error:
+        where = printable(os.fsdecode(error.filename or "a file"))
+        print(f"score: {where} cannot be used ({error.strerror}): ask its owner, or give another.", file=sys.stderr)
+        raise SystemExit(2) from None
     except KeyboardInterrupt:
         print("score: stopped.", file=sys.stderr)
         raise SystemExit(TRAINED_STOPPED) from None

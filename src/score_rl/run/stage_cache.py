@@ -42,12 +42,12 @@ def cache_path(run: Run, stage: Stage) -> Path:
 def find_result(run: Run, stage: Stage, shapes: Any, announcer: Announcer) -> Any | None:
     """What the stage came to for this run; `shapes` are those of a whole fleet's results."""
     path = cache_path(run, stage)
-    if not path.exists():
-        return None
     try:
         private_folder(path.parent)
     except InputError as error:
         announcer.say(messages.stage_not_trusted(stage.name, error))
+        return None
+    if not path.exists():
         return None
     alone = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), shapes)
     try:

@@ -65,9 +65,9 @@ def _trusted() -> set[str]:
 
 
 def _remembered() -> set[str]:
-    if not _file().is_file():
-        return set()
     try:
+        if not _file().is_file():
+            return set()
         private_folder(_file().parent)
         return set(_file().read_text(errors="replace").split())
     except (InputError, OSError):

@@ -15,9 +15,11 @@ from score_rl.data.catalogue import load_dataset
 from score_rl.data.collection.policies import ladder_catalogue, read_policy
 from score_rl.data.sources import replica
 from score_rl.data.sources.hdf5_file import open_hdf5
+from score_rl.data.sources.registry import get_reader
 from score_rl.data.sources.replica import holds_recipe, replica_names, replica_path, replica_recipe, replica_rows
 from score_rl.data.sources.sealed_file import seal_path
 from score_rl.errors import InputError
+from tests.forbidden import forbidden
 
 
 def test_there_are_fifteen_of_d4rl_s_sizes() -> None:
@@ -86,6 +88,17 @@ def test_a_replica_whose_content_changed_is_said_and_recorded_anew(
     assert said in capsys.readouterr().err
     load_dataset("replica:hopper-random", transitions=300, cache=tmp_path, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_a_cache_that_is_somebody_elses_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    """Two users with one cache: the first has closed it to the second."""
+    cache = tmp_path / "cache"
+    load_dataset("replica:hopper-random", transitions=300, cache=cache, progress=False)
+    readers = [get_reader(source) for source in ("replica", "d4rl")]
+    with forbidden(cache):
+        with pytest.raises(InputError, match=r"cache.* cannot be written \(Permission denied\).* with SCORE_RL_CACHE"):
+            load_dataset("replica:hopper-random", transitions=300, cache=cache, progress=False)
+        assert not any(named.cached for reader in readers for named in reader.names(cache))
 
 
 def test_two_processes_may_record_the_same(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from score_rl.data.sources.download import fetch
 from score_rl.data.sources.hdf5 import read_hdf5
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request, file_checksum
+from score_rl.disk import is_there
 from score_rl.envs.tasks import task_of
 from score_rl.errors import InputError, unknown_name
 
@@ -70,7 +71,7 @@ def d4rl_facts(name: str) -> D4RLFile:
 def ready_d4rl(name: str, cache: Path, progress: bool) -> Path:
     """The cached file of this name. It is fetched if it is not there, and checked if somebody put it there."""
     facts, path = d4rl_facts(name), d4rl_path(cache, name)
-    if not path.exists():
+    if not is_there(path):
         fetch(facts.url, path, facts.bytes, facts.sha256, label=f"fetching d4rl:{name}", progress=progress)
     elif not _verified(path, facts):
         raise InputError(
@@ -92,7 +93,7 @@ def _names(cache: Path) -> list[NamedDataset]:
     found = []
     for name, facts in d4rl_table().items():
         path, server = d4rl_path(cache, name), urlsplit(facts.url).netloc
-        found.append(NamedDataset(f"d4rl:{name}", task_of(name) or "", facts.transitions, server, path, path.exists()))
+        found.append(NamedDataset(f"d4rl:{name}", task_of(name) or "", facts.transitions, server, path, is_there(path)))
     return found
 
 

@@ -29,6 +29,7 @@ from score_rl.data.progress_bar import say
 from score_rl.data.sources.npz_file import read_npz
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request, file_facts
 from score_rl.data.sources.sealed_file import broken_seal, sealing
+from score_rl.disk import is_there, private_folder
 from score_rl.errors import InputError, unknown_name
 
 TASKS = 5  # of every environment
@@ -130,7 +131,7 @@ def default_task(recording: str) -> int:
 def published_file(recording: str, cache: Path) -> Path | None:
     """Where the published file lies, if it is on this machine."""
     places = (cache / "ogbench", PACKAGE_FOLDER.expanduser())
-    return next((path for place in places if (path := place / f"{recording}-v0.npz").exists()), None)
+    return next((path for place in places if is_there(path := place / f"{recording}-v0.npz")), None)
 
 
 def recorded_file(recording: str, cache: Path, episodes: int, seed: int) -> Path:
@@ -148,6 +149,7 @@ def ready_recording(asked: Asked, request: Request) -> Path:
         raise InputError(f"the seed {request.seed} is negative, but a recording needs one of 0 or more.")
     episodes = _episodes(request.transitions, SIZES[asked.recording])
     path = recorded_file(asked.recording, request.cache, episodes, request.seed)
+    private_folder(path.parent)
     problem = broken_seal(path) if path.exists() else None
     if problem is not None:
         say(f"{path} is not used, since {problem}; it is recorded anew.")
@@ -246,7 +248,7 @@ def _names(cache: Path) -> list[NamedDataset]:
         path = here or recorded_file(asked.recording, cache, size.episodes, 0)
         origin = "published file" if here else "recorded here"
         rows = size.episodes * (size.steps - 1)
-        found.append(NamedDataset(f"ogbench:{name}", asked.gymnasium_id, rows, origin, path, path.exists()))
+        found.append(NamedDataset(f"ogbench:{name}", asked.gymnasium_id, rows, origin, path, is_there(path)))
     return found
 
 

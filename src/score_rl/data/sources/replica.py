@@ -21,6 +21,7 @@ from score_rl.data.sources.hdf5 import read_hdf5, read_recipe
 from score_rl.data.sources.hdf5_file import open_hdf5
 from score_rl.data.sources.reader import NamedDataset, Reader, Recording, Request
 from score_rl.data.sources.sealed_file import broken_seal, sealing
+from score_rl.disk import is_there, private_folder
 from score_rl.envs.tasks import TASKS, task_of
 from score_rl.errors import InputError, unknown_name
 
@@ -110,6 +111,7 @@ def ready_replica(name: str, transitions: int | None, seed: int, cache: Path, pr
     """The cached file of a replica. It is recorded if it is not there, is damaged or was made by another recipe."""
     recipe = replica_recipe(name, transitions, seed)
     path = replica_path(cache, name, transitions, seed)
+    private_folder(path.parent)
     problem = broken_seal(path) if path.exists() else None
     if problem is not None:
         say(f"{path} is not used, since {problem}; it is recorded anew.")
@@ -156,7 +158,7 @@ def _names(cache: Path) -> list[NamedDataset]:
     found = []
     for name in replica_names():
         path = replica_path(cache, name, None, 0)
-        entry = (f"replica:{name}", task_of(name) or "", replica_rows(name), "recorded here", path, path.exists())
+        entry = (f"replica:{name}", task_of(name) or "", replica_rows(name), "recorded here", path, is_there(path))
         found.append(NamedDataset(*entry))
     return found
 
