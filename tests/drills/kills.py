@@ -17,7 +17,7 @@ from random import Random
 
 from score_rl.store.checkpoints import checkpoints
 
-PATIENCE = 120.0  # seconds until a moment must have come
+PATIENCE = 300.0  # seconds until a moment must have come
 # As a user calls it, but processes judge also on two cores and few episodes.
 START = """
 from score_rl.rollout import processes
@@ -117,7 +117,7 @@ def while_writing(training: Training, folder: Path, rng: Random) -> bool:
 def after_writing(training: Training, folder: Path, rng: Random) -> bool:
     known = {path.name for path in checkpoints(folder / "fleet-0")}
     new = lambda: {path.name for path in checkpoints(folder / "fleet-0")} - known  # noqa: E731
-    return training.wait_for(new) and _end(training, rng.uniform(0, 0.3))
+    return training.wait_for(new) and _end(training, rng.uniform(0, 0.1))
 
 
 def while_compiling(training: Training, folder: Path, rng: Random) -> bool:
@@ -140,7 +140,7 @@ def a_judge(training: Training, folder: Path, rng: Random) -> bool:
     """Training goes on."""
     if not training.wait_for(training.judges):
         return False
-    time.sleep(rng.uniform(0, 1.0))
+    time.sleep(rng.uniform(0, 0.1))
     found = training.judges()
     if not found:
         return False

@@ -1,5 +1,7 @@
-"""What days bring: memory, a disk that is away, a clock that is set back."""
+"""What days bring: memory, a disk that is away, a machine that sleeps, a clock that is set."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +15,7 @@ import score_rl
 from score_rl.report.results import read_experiment
 from score_rl.store import presence
 from score_rl.store.checkpoints import checkpoints
+from tests.drills.kills import Training
 from tests.end_to_end.test_interruption import assert_same_result
 
 OPTIONS: dict[str, Any] = {
@@ -82,16 +85,43 @@ def test_a_disk_that_is_away_is_waited_for(
 
 
 @pytest.mark.slow
-def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="judges are found in /proc")
+def test_a_machine_that_sleeps_changes_nothing(tmp_path: Path) -> None:
+    """The training and its judges stop at once, are away for a while, and go on."""
+    request = [
+        "--dataset", "replica:hopper-medium", "--seeds", 0, 1, "--transitions", 3000, "--steps", 400, "--log-every", 10,
+        "--eval-every", 20, "--eval-episodes", 2, "--config.hidden", "16,16", "--config.batch-size", 16,
+        "--checkpoint-minutes", 0, "--precision", "float32",
+    ]  # fmt: skip
+    Training(*request, "--out", tmp_path / "undisturbed").end()
+    training, folder = Training(*request, "--out", tmp_path / "out"), tmp_path / "out"
+    for pause in (3.0, 1.0, 0.2):
+        assert training.wait_for(lambda: checkpoints(folder / "fleet-0") and training.judges())
+        asleep = [training.process.pid, *training.judges()]
+        for number in asleep:
+            os.kill(number, signal.SIGSTOP)
+        before = (folder / "metrics.csv").stat().st_size
+        time.sleep(pause)
+        assert (folder / "metrics.csv").stat().st_size == before, "all of it sleeps"
+        for number in asleep:
+            os.kill(number, signal.SIGCONT)
+        time.sleep(0.5)
+    training.end()
+    assert_same_result(folder, tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("day", [86_400, -86_400])
+def test_a_clock_that_is_set_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, day: int) -> None:
     score_rl.train("replica:hopper-medium", steps=60, out=tmp_path / "undisturbed", quiet=True, **OPTIONS)
     real, calls = time.time, []
 
-    def backwards() -> float:
-        """A day earlier at every look."""
+    def jumping() -> float:
+        """A day later or earlier at every look: a machine that slept, or whose clock is set back."""
         calls.append(1)
-        return real() - 86_400 * len(calls)
+        return real() + day * len(calls)
 
-    monkeypatch.setattr(time, "time", backwards)
+    monkeypatch.setattr(time, "time", jumping)
     score_rl.train("replica:hopper-medium", steps=40, out=tmp_path / "out", quiet=True, **OPTIONS)
     score_rl.resume(tmp_path / "out", steps=60, quiet=True)
     assert_same_result(tmp_path / "out", tmp_path / "undisturbed")
