@@ -13,6 +13,7 @@ from score_rl.algorithms.registry import get_algorithm
 from score_rl.engine.memory import GIBIBYTE, SHARE, measured_need
 from score_rl.errors import InputError, Stopped
 from score_rl.run import launch
+from score_rl.run.fleets import memory_errors
 
 OPTIONS: dict[str, Any] = {
     "seeds": range(5), "transitions": 2000, "steps": 60, "eval_every": 30, "log_every": 10, "eval_episodes": 1,
@@ -75,3 +76,21 @@ def test_a_fleet_leaves_no_memory_behind(tmp_path: Path) -> None:
 def test_a_limit_must_be_positive(tmp_path: Path, limit: Any) -> None:
     with pytest.raises(InputError, match="`memory_limit`"):
         score_rl.train(out=tmp_path / "run", memory_limit=limit)
+
+
+def test_networks_that_nothing_could_hold_are_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    """One run alone was found out by the system: a traceback in a folder that was made."""
+    huge = OPTIONS | {"seeds": [0], "config": {"hidden": (3_000_000, 3_000_000), "batch_size": 16}}
+    with pytest.raises(
+        InputError, match=r"the networks of one run take .* in all; give smaller ones \(`config.hidden`"
+    ):
+        score_rl.train("replica:hopper-medium", out=tmp_path / "out", **huge)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_device_without_memory_left_is_one_sentence(tmp_path: Path) -> None:
+    said = r"no memory was left while training in .*: free some memory and go on"
+    with pytest.raises(InputError, match=said), memory_errors(tmp_path):
+        jax.numpy.zeros(2**45).block_until_ready()
+    with pytest.raises(jax.errors.JaxRuntimeError), memory_errors(tmp_path):
+        raise jax.errors.JaxRuntimeError("INTERNAL: a defect")

@@ -96,6 +96,16 @@ def upper_bound(run: Run, precision: Precision = "float32") -> int:
     return max(needs) + 2 * _bytes(state) + _bytes(inputs)
 
 
+def state_bytes(program: FleetProgram) -> int:
+    """Parameters, moments and whatever else the runs carry from update to update. No program needs less."""
+    return _bytes(program.state_shapes())
+
+
+def alone(run: Run, precision: Precision) -> FleetProgram:
+    """The program of one run, without its data."""
+    return FleetProgram([_stand_in(run)], jax.local_devices()[:1], precision)
+
+
 def measured_need(run: Run, updates: int, devices: int = 1, precision: Precision = "float32") -> Need:
     """The need of runs like this one in windows of `updates`, from the compiler's figures for a few of them."""
     few, more = PROBES

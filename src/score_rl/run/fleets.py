@@ -1,10 +1,13 @@
 """Which runs train together: those of one shape, as many as fit into the device's memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import jax
 
-from score_rl.engine.memory import as_size, device_limit, split_fleet
+from score_rl.engine.memory import alone, as_size, device_limit, split_fleet, state_bytes, total_memory
+from score_rl.engine.program import FleetProgram
 from score_rl.engine.runs import Run, group_fleets
 from score_rl.errors import InputError
 from score_rl.run import messages
@@ -22,7 +25,9 @@ def form_fleets(
     where = f"{device.device_kind}, limited by `memory_limit`" if limit.asked else device.device_kind
     fleets: list[list[Run]] = []
     for fleet in group_fleets(runs):
-        split = split_fleet(fleet, spec.log_every, limit, precision=spec.of(fleet[0].algorithm.name).precision)
+        precision = spec.of(fleet[0].algorithm.name).precision
+        refuse_too_large(alone(fleet[0], precision))
+        split = split_fleet(fleet, spec.log_every, limit, precision=precision)
         if split.alone is not None:
             raise InputError(
                 f"one run needs {as_size(split.alone)} on {where}, where {as_size(split.allowed or 0)} may be used; "
@@ -32,6 +37,32 @@ def form_fleets(
             announcer.say(messages.trained_in_parts(split, where, limit.bytes or 0))
         fleets += split.parts
     return fleets
+
+
+def refuse_too_large(program: FleetProgram) -> None:
+    """Refuse networks that this machine could not even hold, before anything of them is made."""
+    device, runs = program.devices.first, len(program.runs)
+    needed, most = state_bytes(program) // program.devices.number, total_memory(device)
+    if most is not None and needed > most:
+        whose = "one run" if runs == 1 else f"{runs} runs"
+        raise InputError(
+            f"the networks of {whose} take {as_size(needed)}, and {device.device_kind} has {as_size(most)} in all; "
+            "give smaller ones (`config.hidden`)."
+        )
+
+
+@contextmanager
+def memory_errors(folder: Path) -> Iterator[None]:
+    """Turn a device or machine without memory left into one sentence."""
+    try:
+        yield
+    except (jax.errors.JaxRuntimeError, MemoryError) as error:
+        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise InputError(
+            f"no memory was left while training in {folder} ({' '.join(str(error).split())[:120]}); what was written "
+            "before is whole: free some memory and go on with `resume`, or train less at once."
+        ) from error
 
 
 def stored_fleets(runs: Iterable[Run], records: Iterable[RunRecord]) -> list[list[Run]]:

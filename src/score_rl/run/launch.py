@@ -23,7 +23,7 @@ from score_rl.run.context import TrainingContext
 from score_rl.run.expansion import common_cycle, expand_runs, file_name, refuse_unready_runs, run_record
 from score_rl.run.experiment import Experiment
 from score_rl.run.extension import longer_request, store_longer_request
-from score_rl.run.fleets import form_fleets, stored_fleets
+from score_rl.run.fleets import form_fleets, memory_errors, stored_fleets
 from score_rl.run.given_data import given_data, keep_data
 from score_rl.run.machines import Machines
 from score_rl.run.messages import Announcer
@@ -322,7 +322,8 @@ class ThisMachine:
             ):
                 context = TrainingContext(spec, folder, metrics, status, announcer, stop)
                 for number, runs in enumerate(fleets):
-                    FleetTrainer(number, runs, context).train()
+                    with memory_errors(folder.path):
+                        FleetTrainer(number, runs, context).train()
 
 
 def default_folder(spec: ExperimentSpec) -> Path:

@@ -27,6 +27,7 @@ from score_rl.run.best_policies import BestPolicies
 from score_rl.run.checkpoint_writer import CheckpointWriter, FleetCheckpoint, load_newest
 from score_rl.run.context import TrainingContext
 from score_rl.run.evaluations import EvaluationQueue
+from score_rl.run.fleets import refuse_too_large
 from score_rl.run.monitor import RunMonitor
 from score_rl.run.preparation import compile_fleet
 from score_rl.run.progress import TrainingProgress
@@ -60,6 +61,7 @@ class FleetTrainer:
     def __init__(self, number: int, runs: Sequence[Run], context: TrainingContext) -> None:
         self.number, self.runs, self.context = number, list(runs), context
         self.program = FleetProgram(runs, precision=context.spec.of(runs[0].algorithm.name).precision)
+        refuse_too_large(self.program)
         self.actor = FleetActor(self.program, context.spec)
         self.stages = FleetStages(self.program, number, context)
         self.monitor = RunMonitor(self.runs, jax.device_get(self.program.inputs.treatment), context)
