@@ -7,10 +7,12 @@ import h5py
 import numpy as np
 import pytest
 
+import score_rl
 from score_rl.data.check import Finding, check_file
 from score_rl.data.collection.policies import UniformActions
 from score_rl.data.collection.recorder import collect
 from score_rl.data.sources.replica import build_replica
+from score_rl.errors import InputError
 
 from .recordings import recording, write
 
@@ -186,3 +188,25 @@ def test_times_that_do_not_ascend_are_an_error(tmp_path: Path) -> None:
     good = check_file(write(tmp_path / "good.hdf5", recording(times=np.sort(times))))
     assert len(messages(good, "error")) == 1  # equal times are not sorted either
     assert messages(check_file(write(tmp_path / "time.hdf5", recording(times=np.arange(12)))), "error") == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "rewards", "words"),
+    [
+        (None, np.ones(12), "every reward is the same"),
+        (None, np.arange(12) * 1e-41, "rewards differ by"),
+        ("Pendulum-v1", np.arange(12.0), "but Pendulum-v1 has 3 and 1"),
+        ("hopper", np.arange(12.0), "but hopper has 11 and 3"),
+        ("Nowhere-v0", np.arange(12.0), "unknown environment 'Nowhere-v0'"),
+    ],
+)
+def test_what_training_would_refuse_before_it_begins_is_an_error(
+    tmp_path: Path, environment: str | None, rewards: np.ndarray, words: str
+) -> None:
+    """The rows are in order: it is the training that could not begin."""
+    path = write(tmp_path / "mine.hdf5", {**recording((5, 4, 3), "tct"), "rewards": rewards.astype(np.float32)})
+    errors = messages(check_file(path, environment=environment), "error")
+    assert any(words in message for message in errors), errors
+    with pytest.raises(InputError, match=words):
+        score_rl.train(path, environment=environment or "none", steps=10, out=tmp_path / "out", quiet=True)
+    assert not (tmp_path / "out").exists()

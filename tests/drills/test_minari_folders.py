@@ -21,7 +21,7 @@ from tests.drills.records import hostile_json
 
 minari = pytest.importorskip("minari")
 pytestmark = pytest.mark.filterwarnings("ignore")
-SECONDS = 15.0
+SECONDS = 15.0  # of this process's time, for one small file: it takes milliseconds, and a busy machine is no hang
 
 
 @pytest.fixture(autouse=True)
@@ -119,12 +119,12 @@ def drill(sound: Path, seeds: range, tmp_path: Path) -> Counter[str]:
             path.write_bytes(hostile_json(path.read_bytes(), rng))
         else:
             rng.choice([flip_bytes, set_words, cut, splice])(folder / "data" / "main_data.hdf5", rng)
-        began = time.monotonic()
+        began = time.process_time()
         try:
             said = refused(folder)
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
-        assert time.monotonic() - began < SECONDS, f"seed {seed}"
+        assert time.process_time() - began < SECONDS, f"seed {seed}"
         assert said is None or said.isprintable(), f"seed {seed}: {said!r}"
         counted["refused" if said else "accepted"] += 1
         shutil.rmtree(folder)

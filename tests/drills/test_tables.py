@@ -25,7 +25,7 @@ from score_rl.data.tables.proposal import command, propose
 from score_rl.errors import InputError
 from tests.drills.tables import FORMATS, hostile_table, sound_columns, write_sound
 
-SECONDS = 10.0
+SECONDS = 10.0  # of this process's time, for one small file: it takes milliseconds, and a busy machine is no hang
 ROLES = roles_of(
     ["temp", "flow"], ["valve"], reward="r", episode="trip", time="t", terminal="failed",
 )  # fmt: skip
@@ -101,12 +101,12 @@ def drill(seeds: range, folder: Path) -> Counter[str]:
     counted: Counter[str] = Counter()
     for seed in seeds:
         path, done = hostile_table(folder, seed)
-        began = time.monotonic()
+        began = time.process_time()
         try:
             accepted = imported(path, folder / "out.hdf5")
         except BaseException as error:
             raise AssertionError(f"seed {seed}: {done}") from error
-        assert time.monotonic() - began < SECONDS, f"seed {seed}: {done}"
+        assert time.process_time() - began < SECONDS, f"seed {seed}: {done}"
         counted["accepted" if accepted else "refused"] += 1
         counted[f"{path.suffix} {'accepted' if accepted else 'refused'}"] += 1
     return counted
