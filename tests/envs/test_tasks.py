@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from score_rl.envs import TASKS, normalised_score, reference_span, task_of, terminates
+from score_rl.envs import TASKS, normalised_score, task_of, terminates
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,6 @@ def test_normalised_score_is_0_at_random_and_100_at_expert() -> None:
     for task in TASKS.values():
         ends = normalised_score(task.name, np.array([task.random_return, task.expert_return]))
         assert ends == pytest.approx(np.array([0.0, 100.0]))
-        assert reference_span(task.name) == pytest.approx(task.expert_return - task.random_return)
 
 
 def test_normalised_score_of_a_published_mean() -> None:
@@ -39,7 +38,6 @@ def test_normalised_score_of_a_published_mean() -> None:
 
 def test_no_reference_no_score() -> None:
     assert normalised_score("Pendulum-v1", np.zeros(3)) is None
-    assert reference_span("Pendulum-v1") is None
 
 
 def observation(task: str, height: float, angle: float, others: float = 0.0) -> np.ndarray:

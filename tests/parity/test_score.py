@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from score_rl.algorithms import score, score_ablations
-from score_rl.algorithms.algorithm import Batch, Shapes
+from score_rl.algorithms.algorithm import Batch, Shapes, network_parameters
 from score_rl.algorithms.score import State
-from score_rl.nets.perceptron import Perceptron, count_parameters
+from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.spectral import normalise_layer, power_iteration
 from tests.parity.score_reference import Net, ScoreReference
 
@@ -182,5 +182,4 @@ def test_bootstrap_mask_depends_on_the_row_alone() -> None:
 
 
 def test_parameter_count_is_the_papers() -> None:
-    state = score.init(score.Config(), Shapes(17, 6), jax.random.key(0))
-    assert count_parameters(state.actor, state.critics, state.target_actor, state.target_critics) == 865_814
+    assert network_parameters(score.ALGORITHM, Shapes(17, 6)) == 865_814

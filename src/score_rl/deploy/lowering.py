@@ -4,7 +4,7 @@ A rule gets a `Writer`, the numbers of the inputs and the equation. It writes st
 output. `tracing.py` calls the rules.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -273,10 +273,3 @@ RULES: dict[str, Rule] = {
     "argmin": _extreme("argmin"),
     "gather": _gather,
 }
-
-
-def names_of_operations() -> Sequence[str]:
-    """Every operation that a step can have."""
-    shaped = ("reshape", "broadcast_to", "slice", "transpose", "concatenate", "astype", "where")
-    picking = ("matmul", "einsum", "take", "take_along_axis", "argmax", "argmin")
-    return sorted({*SAME.values(), *OF_BOOLEANS.values(), *REDUCTIONS.values(), *shaped, *picking})

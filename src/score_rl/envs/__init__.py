@@ -2,7 +2,7 @@
 
 from score_rl.envs.interface import PHYSICS, Environment, Step, available_cores
 from score_rl.envs.making import episode_limit, is_module_named, make_environment
-from score_rl.envs.tasks import TASKS, Task, normalised_score, reference_span, task_of, terminates
+from score_rl.envs.tasks import TASKS, Task, normalised_score, task_of, terminates
 
 __all__ = [
     "PHYSICS",
@@ -15,7 +15,6 @@ __all__ = [
     "is_module_named",
     "make_environment",
     "normalised_score",
-    "reference_span",
     "task_of",
     "terminates",
 ]

@@ -92,20 +92,13 @@ def normalised_score(name: str, returns: np.ndarray) -> np.ndarray | None:
     """Returns as percent of the way from D4RL's random to its expert reference; None where no reference
     exists.
 
-    For returns only: a difference or a standard deviation must be divided by `reference_span` instead,
-    because this also subtracts the random reference.
+    For returns only: it subtracts the random reference, which a difference or a standard deviation must not.
     """
     task = TASKS.get(task_of(name) or "")
     if task is None:
         return None
     values = np.asarray(returns, dtype=np.float64)
     return 100.0 * (values - task.random_return) / (task.expert_return - task.random_return)
-
-
-def reference_span(name: str) -> float | None:
-    """The return that 100 points of normalised score are worth; None where no reference exists."""
-    task = TASKS.get(task_of(name) or "")
-    return None if task is None else task.expert_return - task.random_return
 
 
 def terminates(name: str, next_observations: Any) -> Any:

@@ -11,7 +11,6 @@ import functools
 from importlib import resources
 from typing import NamedTuple
 
-LABEL = "paper"
 OVERALL = "overall"
 SEEDS = 5  # behind every cell
 PAPER_STEPS = 1_000_000  # updates of each

@@ -17,13 +17,13 @@ from score_rl.paper.theory.lower_bound import (
     wins,
     worst_loss,
 )
-from score_rl.paper.theory.mdp import FiniteMDP
-from score_rl.paper.theory.opo import opo_step, theo_score_step
+from score_rl.paper.theory.mdp import FiniteMDP, action_value
+from score_rl.paper.theory.opo import opo_step
 from score_rl.paper.theory.rate import gaps_against_iterations
 from score_rl.paper.theory.regularised import (
     kl_from_logs,
     log_softmax,
-    regularised_action_value,
+    regularised_greedy,
     regularised_optimum,
     regularised_value,
     softmax_policy,
@@ -74,7 +74,7 @@ def test_the_runs_are_the_forms(problem: tuple[FiniteMDP, np.ndarray]) -> None:
     for k in range(6):
         best, value = regularised_optimum(mdp, pi_0, 0.7**k)[0], regularised_value(mdp, pi, pi_0, 0.7**k)
         gaps.append(float(mdp.d0 @ (best - value)))
-        pi = theo_score_step(regularised_action_value(mdp, pi, pi_0, 0.7**k), pi_0, 0.7**k)
+        pi = regularised_greedy(action_value(mdp, regularised_value(mdp, pi, pi_0, 0.7**k)), pi_0, 0.7**k)
     found = gaps_against_iterations(mdp, pi_0, 0.7, [6], total_weights("maximised", 0.7, 6, 9.0)[None])
     assert found.average[0] == pytest.approx(np.mean(gaps), abs=1e-10)
     assert found.smallest[0] == pytest.approx(min(gaps), abs=1e-10)
@@ -95,7 +95,7 @@ def test_the_maximised_form_is_under_its_bound_in_every_state(alpha: float) -> N
         for k in range(15):
             gap = regularised_optimum(mdp, pi_0, alpha**k)[0] - regularised_value(mdp, pi, pi_0, alpha**k)
             assert gap.max() <= bound[k] + 1e-9
-            pi = theo_score_step(regularised_action_value(mdp, pi, pi_0, alpha**k), pi_0, alpha**k)
+            pi = regularised_greedy(action_value(mdp, regularised_value(mdp, pi, pi_0, alpha**k)), pi_0, alpha**k)
 
 
 def test_the_last_policy_of_every_form_gets_better_with_the_number_of_iterations(

@@ -34,14 +34,12 @@ from score_rl.paper.theory.mdp import (
     Model,
     action_value,
     check_policy,
-    optimal,
     policy_value,
 )
 from score_rl.paper.theory.precision import namespace, solve
 from score_rl.paper.theory.regularised import (
     kl_from_logs,
     log_softmax,
-    regularised_greedy,
     regularised_optimum,
     regularised_value,
 )
@@ -52,19 +50,6 @@ def opo_step(
 ) -> Float[Any, "S A"]:
     """f_{k+1} = (Q_k + η_k f_k + λ_k f_0) / (η_k + λ_k), the energy of π_{k+1}, for η_k + λ_k > 0."""
     return (q_k + eta_k * f_k + lambda_k * f_0) / (eta_k + lambda_k)
-
-
-def theo_score_step(q_k: Float[Any, "S A"], pi_0: Float[Any, "S A"], lambda_k: Any) -> Float[Any, "S A"]:
-    """The maximiser π_0 exp(Q_k/λ_k)/normaliser of the Theo-SCORE objective: OPO with η_k = 0."""
-    return regularised_greedy(q_k, pi_0, lambda_k)
-
-
-def opo_objective(
-    log_pi: Float[Any, "S A"], q_k: Any, log_k: Any, log_0: Any, eta_k: float, lambda_k: float
-) -> Float[Any, " S"]:
-    """⟨Q_k - λ_k log(π/π_0), π⟩ - η_k KL(π ‖ π_k) per state, of policies given as log-probabilities."""
-    value = (q_k * namespace(log_pi).exp(log_pi)).sum(-1)
-    return value - lambda_k * kl_from_logs(log_pi, log_0) - eta_k * kl_from_logs(log_pi, log_k)
 
 
 class LemmaTerms(NamedTuple):
@@ -153,7 +138,6 @@ class Trajectory:
     """OPO's iterates over k = 0 … K-1."""
 
     gaps: np.ndarray  # V_k^*(s_0) - V_k^{π_k}(s_0), the theorem's gap
-    plain_gaps: np.ndarray  # V^*(s_0) - V^{π_k}(s_0), without regularisation
     q: np.ndarray  # Q_k
     log_policies: np.ndarray  # log π_k, one more than Q_k
     lambdas: np.ndarray
@@ -163,16 +147,6 @@ class Trajectory:
     def policies(self) -> np.ndarray:
         """π_k, k = 0 … K."""
         return np.exp(self.log_policies)
-
-    @property
-    def sub_opt_gap(self) -> float:
-        """SubOptGap(K), the minimum over k."""
-        return float(self.gaps.min())
-
-    @property
-    def average_gap(self) -> float:
-        """AveSubOptGap(K), the mean over k."""
-        return float(self.gaps.mean())
 
 
 def check_annealing(alpha: float) -> float:
@@ -272,10 +246,9 @@ def run_opo(
         if not np.isfinite(energy).all():
             raise overflow(eta, steps)
         iterates.append(iterate)
-    values, plains, q, logs = (np.array(column) for column in zip(*iterates, strict=True))
-    best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
+    values, _, q, logs = (np.array(column) for column in zip(*iterates, strict=True))
     gaps = regularised_optima(mdp, pi_0, alpha, steps) - values
-    return Trajectory(gaps, best - plains, q, np.concatenate([logs, log_softmax(energy)[None]]), lambdas, eta)
+    return Trajectory(gaps, q, np.concatenate([logs, log_softmax(energy)[None]]), lambdas, eta)
 
 
 def improvement_along(trajectory: Trajectory, pi_star: np.ndarray, alpha: float, gamma: float) -> LemmaTerms:

@@ -54,13 +54,6 @@ def regularised_value(model: Model, pi: Float[Any, "S A"], pi_0: Float[Any, "S A
     return solve(xp.eye(reward.shape[0]) - model.gamma * state_transitions(model, pi), reward)
 
 
-def regularised_action_value(
-    model: Model, pi: Float[Any, "S A"], pi_0: Float[Any, "S A"], weight: Any
-) -> Float[Any, "S A"]:
-    """Q_λ^π = r + γ P V_λ^π."""
-    return action_value(model, regularised_value(model, pi, pi_0, weight))
-
-
 def log_softmax(energy: Float[Any, "S A"]) -> Float[Any, "S A"]:
     """log π(a|s) of π ∝ exp(f), shifted so that nothing overflows."""
     xp = namespace(energy)
