@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from score_rl.judge.verdict import Asked, agreement, doubts, middle_value, rank_value, verdict
+from score_rl.judge.verdict import Asked, agreement, middle_value, rank_value, reasons_for_doubt, verdict
 from score_rl.store.judgements import (
     BETTER,
     DOUBTFUL,
@@ -82,7 +82,7 @@ def test_what_is_not_to_be_trusted(beyond: Any, within: Any, says: str) -> None:
 
 
 def test_a_reason_counts_however_good_the_estimates_are_and_all_are_said() -> None:
-    assert len(doubts(asked(unknown=0.9, saturated=0.9, strayed=0.9))) == 3
+    assert len(reasons_for_doubt(asked(unknown=0.9, saturated=0.9, strayed=0.9))) == 3
 
 
 def test_rank_is_what_pessimistic_q_and_model_both_are_sure_of() -> None:

@@ -136,11 +136,14 @@ class _Writer:
     def program(self, outputs: Mapping[str, int]) -> Program:
         shift = len(self.constants)
 
-        def place(number: int) -> int:
+        def renumbered(number: int) -> int:
             return -number if number < 0 else number + shift if number else 0
 
-        steps = [step._replace(inputs=list(map(place, step.inputs)), output=place(step.output)) for step in self.steps]
-        return Program(self.constants, steps, {name: place(number) for name, number in outputs.items()})
+        steps = [
+            step._replace(inputs=list(map(renumbered, step.inputs)), output=renumbered(step.output))
+            for step in self.steps
+        ]
+        return Program(self.constants, steps, {name: renumbered(number) for name, number in outputs.items()})
 
 
 # -- two traces make one program ---------------------------------------------------------------------------------------
@@ -207,9 +210,12 @@ def _with_spread_constants(program: Program, grown: Mapping[int, list[Size]]) ->
     before, more = len(program.constants) + 1, len(grown)
     spread = {number: before + place for place, number in enumerate(grown)}
 
-    def place(number: int) -> int:
+    def renumbered(number: int) -> int:
         return spread[number] if number in spread else number + more if number >= before else number
 
     steps = [Step("broadcast_to", [number], spread[number], {"shape": shape}) for number, shape in grown.items()]
-    steps += [step._replace(inputs=list(map(place, step.inputs)), output=place(step.output)) for step in program.steps]
-    return Program(program.constants, steps, {name: place(number) for name, number in program.outputs.items()})
+    steps += [
+        step._replace(inputs=list(map(renumbered, step.inputs)), output=renumbered(step.output))
+        for step in program.steps
+    ]
+    return Program(program.constants, steps, {name: renumbered(number) for name, number in program.outputs.items()})

@@ -89,7 +89,7 @@ def in_pieces(dataset: Dataset, discount: float) -> Dataset:
     if len(dataset.trajectories) >= FEW:
         return dataset
     length = max(math.ceil(1 / (1 - discount)), len(dataset) // PIECES)
-    return dataclasses.replace(dataset, trajectories=_cut(dataset.trajectories, length))
+    return dataclasses.replace(dataset, trajectories=_in_equal_pieces(dataset.trajectories, length))
 
 
 def bootstrap_units(dataset: Dataset) -> Int[np.ndarray, " rows"]:
@@ -97,11 +97,11 @@ def bootstrap_units(dataset: Dataset) -> Int[np.ndarray, " rows"]:
     where there are too few of them to draw from."""
     bounds = dataset.trajectories
     if len(bounds) < PIECES:
-        bounds = _cut(bounds, max(1, len(dataset) // PIECES))
+        bounds = _in_equal_pieces(bounds, max(1, len(dataset) // PIECES))
     return np.repeat(np.arange(len(bounds)), np.diff(bounds, axis=1)[:, 0])
 
 
-def _cut(bounds: Int[np.ndarray, "trajectories 2"], length: int) -> Int[np.ndarray, "pieces 2"]:
+def _in_equal_pieces(bounds: Int[np.ndarray, "trajectories 2"], length: int) -> Int[np.ndarray, "pieces 2"]:
     """Each trajectory in equal pieces of at least this length, or whole."""
     pieces = []
     for start, stop in bounds:

@@ -35,7 +35,7 @@ class Asked:
     training_says: str | None = None  # that values are impossible, for instance
 
 
-def doubts(asked: Asked) -> list[str]:
+def reasons_for_doubt(asked: Asked) -> list[str]:
     """Why a policy is not to be trusted; each a sentence."""
     distance, found = asked.distance, []
     if asked.training_says:
@@ -58,7 +58,7 @@ def doubts(asked: Asked) -> list[str]:
 
 def verdict(asked: Asked) -> tuple[str, tuple[str, ...]]:
     """One of four, and why."""
-    reasons = doubts(asked)
+    reasons = reasons_for_doubt(asked)
     if reasons:
         return DOUBTFUL, tuple(reasons)
     fitted, pessimistic, model = (asked.estimates[name] for name in (FITTED, PESSIMISTIC, MODEL))

@@ -102,7 +102,7 @@ def write_down_fleet(program: FleetProgram, together: int = processes.EPISODES_T
     return write_down_acting(program.algorithm, config, treatment, policy, program.shapes.observation, together)
 
 
-def place(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
+def runs_on_device(tree: Any, chosen: Collection[int], device: jax.Device) -> Any:
     """These runs of a stacked tree, on a device."""
     return jax.device_put(jax.tree.map(lambda leaf: leaf[np.asarray(chosen)], tree), device)
 
@@ -230,7 +230,9 @@ class FleetActor:
 
     def _by_threads(self, environment: str, policies: Any, places: list[int], step: int) -> Judgement:
         def act_of(group: slice) -> Act:
-            (config, treatment), chosen = (place(tree, places[group], self._device) for tree in (self._fixed, policies))
+            (config, treatment), chosen = (
+                runs_on_device(tree, places[group], self._device) for tree in (self._fixed, policies)
+            )
             return lambda observations: np.asarray(self._act(config, treatment, chosen, observations))
 
         return judge_in_groups(

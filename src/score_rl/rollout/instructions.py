@@ -249,13 +249,13 @@ def write_down(act: Callable[..., Any], numbers: Sequence[Any], observations: An
         raise NotPortable("actions that depend on nothing")
     shift = len(writer.found)
 
-    def place(number: int) -> int:
+    def renumbered(number: int) -> int:
         if number < 0:
             return inputs - 1 - number
         return number + shift if number >= inputs else number
 
     steps = [
-        step._replace(inputs=list(map(place, step.inputs)), outputs=list(map(place, step.outputs)))
+        step._replace(inputs=list(map(renumbered, step.inputs)), outputs=list(map(renumbered, step.outputs)))
         for step in writer.steps
     ]
-    return Instructions(len(numbers), writer.found, steps, place(output))
+    return Instructions(len(numbers), writer.found, steps, renumbered(output))

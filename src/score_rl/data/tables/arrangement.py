@@ -44,7 +44,7 @@ def arrange(
     ordered: Ordered,
     columns: Columns,
     missing: Missing,
-    place: Callable[[int], str],
+    location: Callable[[int], str],
 ) -> Arranged:
     """Decide which rows stay and where trajectories end."""
     keep, filled = None, Counter[str]()
@@ -58,7 +58,7 @@ def arrange(
             ends |= False if marks is None else np.asarray(marks) == 1
     if keep is not None:
         ends[:-1] |= ~keep[1:]
-    gaps = None if ordered.times is None else _find_gaps(ordered, ends, place)
+    gaps = None if ordered.times is None else _find_gaps(ordered, ends, location)
     return Arranged(keep, ends, filled, 0 if keep is None else int((~keep).sum()), gaps)
 
 
@@ -119,12 +119,12 @@ def fill_forward(values: np.ndarray, starts: np.ndarray, before: np.ndarray) -> 
     rows = np.arange(len(values))
     began = np.maximum.accumulate(np.where(starts, rows, -1))  # -1: before these rows
     filled = values.copy()
-    for place, column in enumerate(values.T):
+    for index, column in enumerate(values.T):
         known = np.maximum.accumulate(np.where(np.isnan(column), -1, rows))
         here = known >= np.maximum(began, 0)
-        filled[:, place] = np.where(here, column[known], np.nan)
+        filled[:, index] = np.where(here, column[known], np.nan)
         from_before = (known < 0) & (began < 0)
-        filled[from_before, place] = before[place]
+        filled[from_before, index] = before[index]
     return filled, filled[-1].copy()
 
 
@@ -138,7 +138,7 @@ def _complete(block: Block) -> np.ndarray:
     return np.asarray(complete)
 
 
-def _find_gaps(ordered: Ordered, ends: np.ndarray, place: Callable[[int], str]) -> Gaps | None:
+def _find_gaps(ordered: Ordered, ends: np.ndarray, location: Callable[[int], str]) -> Gaps | None:
     times = ordered.times
     if times is None or len(times) < 2:
         return None
@@ -155,4 +155,4 @@ def _find_gaps(ordered: Ordered, ends: np.ndarray, place: Callable[[int], str]) 
         count += len(late)
         longest = max(longest, float(apart[late].max(initial=0)))
         found += (start + late[: 3 - len(found)] + 1).tolist()
-    return Gaps(usual, count, longest, tuple(place(ordered.row(at)) for at in found)) if count else None
+    return Gaps(usual, count, longest, tuple(location(ordered.row(at)) for at in found)) if count else None

@@ -114,21 +114,21 @@ class Converter:
 
     def _side_by_side(self, part: Part, names: Sequence[str]) -> np.ndarray:
         out = np.empty((len(part.frame), len(names)), np.float32)
-        for place, name in enumerate(names):
+        for column, name in enumerate(names):
             with np.errstate(over="ignore"):  # what is too large for 32 bits is refused as infinite
-                out[:, place] = cells_as_numbers(self._table, part, name)
+                out[:, column] = cells_as_numbers(self._table, part, name)
         return out
 
     def _refuse_broken(self, part: Part, names: Sequence[str], broken: np.ndarray, numbers: np.ndarray) -> None:
         if not broken.any():
             return
-        row, place = (int(index) for index in np.argwhere(broken)[0])
-        if np.isinf(numbers[row, place]):
+        row, column = (int(index) for index in np.argwhere(broken)[0])
+        if np.isinf(numbers[row, column]):
             found, remedy = "is infinite, or too large for 32 bits", "correct the cell"
         else:
             # A reward is what a step brought. The one before is no substitute.
-            found, remedy = "is missing", FILL if names[place] in self._fillable else LEAVE_OUT
-        raise CellError(self._table, names[place], part.first + row, found, remedy)
+            found, remedy = "is missing", FILL if names[column] in self._fillable else LEAVE_OUT
+        raise CellError(self._table, names[column], part.first + row, found, remedy)
 
     def _hold_bounds(self, part: Part, actions: np.ndarray) -> None:
         if self._bounds is None:
@@ -136,10 +136,10 @@ class Converter:
         low, high = self._bounds
         outside = (actions < low - BOUND_TOLERANCE) | (actions > high + BOUND_TOLERANCE)
         if outside.any():
-            row, place = (int(index) for index in np.argwhere(outside)[0])
+            row, column = (int(index) for index in np.argwhere(outside)[0])
             raise CellError(
-                self._table, self._columns.actions[place], part.first + row,
-                f"is {actions[row, place]:g}, beyond its bounds {low[place]:g} to {high[place]:g}",
+                self._table, self._columns.actions[column], part.first + row,
+                f"is {actions[row, column]:g}, beyond its bounds {low[column]:g} to {high[column]:g}",
                 "correct the cell, or the bounds (`action_bounds`)",
             )  # fmt: skip
 

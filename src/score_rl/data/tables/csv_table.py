@@ -89,7 +89,7 @@ class CsvTable:
             yield Part(frame, row)
             row, line = row + len(frame), line + lines
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         block = self._blocks_read[max(0, bisect_right(self._blocks_read, row, key=lambda block: block.row) - 1)]
         if not block.one_line_each:
             return f"row {row} below the names, counted from 0"

@@ -42,7 +42,7 @@ class FrameTable:
             yield Part(part, first)
             advance(len(part))
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"row {row}"
 
     def origin(self) -> Mapping[str, Any]:
@@ -73,7 +73,7 @@ class ParquetTable:
                 first += len(frame)
                 advance(len(frame))
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         return f"row {row}"
 
     def origin(self) -> Mapping[str, Any]:

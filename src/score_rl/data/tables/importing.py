@@ -137,14 +137,14 @@ def _import(
         if table.whole:
             converter.refuse_absent_values()
         spooled = spool.whole()
-        ordered = order_rows(spooled.arrays, converter.texts, columns, table.place)
+        ordered = order_rows(spooled.arrays, converter.texts, columns, table.location)
         form = converter.time_form
         seconds = None if form is None else form.seconds
         if options.gap is not None:
             if form is None:
                 raise InputError("`gap` was given, but no column of times; name it as `time`.")
             ordered = parted_by_gaps(ordered, options.gap / (seconds or 1.0))
-        arranged = arrange(spooled, ordered, columns, options.missing, table.place)
+        arranged = arrange(spooled, ordered, columns, options.missing, table.location)
         return _write(table, columns, options, (spooled, ordered, arranged), (given, seconds), sink)
 
 
@@ -179,7 +179,7 @@ def _refuse_other_length(table: Table, rows: int, *, ended: bool) -> None:
 
 def _no_bounds(table: Table, error: CellError) -> InputError:
     return InputError(
-        f"{table.name}, {table.place(error.row)}: {error.column} is beyond ±1, and nobody said what the actions can "
+        f"{table.name}, {table.location(error.row)}: {error.column} is beyond ±1, and nobody said what the actions can "
         "be: give LOW HIGH of each in `action_bounds`, what the device can do or less, or `action_bounds=data` for the "
         "least and the most that was recorded."
     )

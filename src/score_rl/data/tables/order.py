@@ -24,13 +24,13 @@ class Ordered(NamedTuple):
         return position if self.order is None else int(self.order[position])
 
 
-def order_rows(block: Block, texts: dict[str, int], columns: Columns, place: Callable[[int], str]) -> Ordered:
+def order_rows(block: Block, texts: dict[str, int], columns: Columns, location: Callable[[int], str]) -> Ordered:
     """Sort by episode and time. Two rows of one episode at the same time are refused: nothing says which came first."""
     if block.episodes is None and (block.terminals is not None or block.timeouts is not None):
-        ordered = _by_marks(block, columns, place)
+        ordered = _by_marks(block, columns, location)
     else:
         ordered = _sorted(block, texts)
-    _refuse_ties(ordered, columns, place)
+    _refuse_ties(ordered, columns, location)
     return ordered
 
 
@@ -66,7 +66,7 @@ def _sorted(block: Block, texts: dict[str, int]) -> Ordered:
     return Ordered(order, starts, times)
 
 
-def _by_marks(block: Block, columns: Columns, place: Callable[[int], str]) -> Ordered:
+def _by_marks(block: Block, columns: Columns, location: Callable[[int], str]) -> Ordered:
     """Without a column of episodes the marks tell them apart. Then only the order of the table can be taken."""
     ends = np.zeros(len(block.rewards), dtype=bool)
     for marks in (block.terminals, block.timeouts):
@@ -77,7 +77,7 @@ def _by_marks(block: Block, columns: Columns, place: Callable[[int], str]) -> Or
         back = np.flatnonzero((block.times[1:] < block.times[:-1]) & ~starts[1:]) + 1
         if len(back):
             raise InputError(
-                f"{columns.time} goes back in {place(int(back[0]))} ({len(back):,} such rows), and no end of an "
+                f"{columns.time} goes back in {location(int(back[0]))} ({len(back):,} such rows), and no end of an "
                 "episode is marked before: sort the rows, mark the ends, or name the column that tells the episodes as "
                 "`episode`."
             )
@@ -108,7 +108,7 @@ def _in_order(episodes: np.ndarray | None, times: np.ndarray | None) -> bool:
     return True
 
 
-def _refuse_ties(ordered: Ordered, columns: Columns, place: Callable[[int], str]) -> None:
+def _refuse_ties(ordered: Ordered, columns: Columns, location: Callable[[int], str]) -> None:
     if ordered.times is None:
         return
     found, first = 0, 0
@@ -119,7 +119,7 @@ def _refuse_ties(ordered: Ordered, columns: Columns, place: Callable[[int], str]
         first = first if found or not len(ties) else start + int(ties[0])
         found += len(ties)
     if found:
-        where = f"{place(ordered.row(first))} and {place(ordered.row(first + 1))}"
+        where = f"{location(ordered.row(first))} and {location(ordered.row(first + 1))}"
         remedy = (
             "name the column that tells the episodes as `episode`"
             if columns.episode is None

@@ -18,7 +18,7 @@ FIRST, LAST = 3, 2  # rows of the first trajectory that are shown
 
 
 class Beginning(FrameTable):
-    """The first rows of a table, each with its place there."""
+    """The first rows of a table, each with its column there."""
 
     whole = False
 
@@ -26,8 +26,8 @@ class Beginning(FrameTable):
         super().__init__(table.sample, table.name, {}, named=table.named)
         self._table = table
 
-    def place(self, row: int) -> str:
-        return self._table.place(row)
+    def location(self, row: int) -> str:
+        return self._table.location(row)
 
     def parts(self, columns: Sequence[str], numbers: Collection[str], advance: Advance) -> Iterator[Part]:
         yield from super().parts(columns, numbers, lambda rows: None)
@@ -61,10 +61,10 @@ def _shown_rows(recording: Recording, columns: Columns, length: int) -> "Rendera
         grid.add_column(str(row), justify="right")
     for what, names in (("observations", columns.observations), ("actions", columns.actions)):
         grid.add_row(what, style="bold")
-        for place, name in enumerate(names):
+        for column, name in enumerate(names):
             unit = columns.units.get(name)
             called = f"  {name} [{unit}]" if unit and f"[{unit}]" not in name else f"  {name}"
-            grid.add_row(_plain(called), *(f"{arrays[what][row, place]:.6g}" for row in shown))
+            grid.add_row(_plain(called), *(f"{arrays[what][row, column]:.6g}" for row in shown))
     grid.add_row("reward", *(f"{arrays['rewards'][row]:.6g}" for row in shown))
     grid.add_row("what follows", *(_follows(recording, row) for row in shown))
     return grid

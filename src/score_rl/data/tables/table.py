@@ -56,7 +56,7 @@ class Table(Protocol):
     def parts(self, columns: Sequence[str], numbers: Collection[str], advance: Advance) -> Iterator[Part]:
         """All rows of these columns; `numbers` are those of them that must hold numbers."""
 
-    def place(self, row: int) -> str:
+    def location(self, row: int) -> str:
         """Where a row stands, as a user finds it: "line 17" of a text, "row 15" of anything else."""
 
     def origin(self) -> Mapping[str, Any]:
@@ -76,5 +76,5 @@ class CellError(InputError):
     """A cell that cannot be used: its column, its line, what it holds and what to do."""
 
     def __init__(self, table: Table, column: str, row: int, found: str, remedy: str) -> None:
-        super().__init__(printable(f"{table.name}, {table.place(row)}: {column} {found}; {remedy}."))
+        super().__init__(printable(f"{table.name}, {table.location(row)}: {column} {found}; {remedy}."))
         self.column, self.row = column, row

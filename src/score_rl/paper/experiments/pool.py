@@ -16,7 +16,7 @@ from score_rl.run.machines import Machines
 from score_rl.store.folder import Folder
 
 
-class Stored(NamedTuple):
+class StoredRun(NamedTuple):
     """Where a run lies."""
 
     folder: Path
@@ -38,9 +38,9 @@ class Block(NamedTuple):
         return f"{self.runs[0].algorithm}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
-def stored_runs(pool: Path) -> dict[str, Stored]:
+def stored_runs(pool: Path) -> dict[str, StoredRun]:
     """The runs of the pool by their key; one that ended goes before one that did not."""
-    found: dict[str, Stored] = {}
+    found: dict[str, StoredRun] = {}
     for path in sorted(pool.glob("*/experiment.json")):
         folder = Folder.open(path.parent)
         record = folder.experiment()
@@ -54,7 +54,7 @@ def stored_runs(pool: Path) -> dict[str, Stored]:
         for run in record.runs:
             key = run_key(run.algorithm, identities[run.dataset], run.config, run.seed, plan)
             if key not in found or ended:
-                found[key] = Stored(path.parent, run.id, ended)
+                found[key] = StoredRun(path.parent, run.id, ended)
     return found
 
 
@@ -81,7 +81,7 @@ def blocks(wanted: Sequence[Wanted]) -> Iterator[Block]:
 
 def ready(
     pool: Path, wanted: Sequence[Wanted], *, quiet: bool, say: Any, on: Machines | None = None
-) -> dict[str, Stored]:
+) -> dict[str, StoredRun]:
     """All of these runs, by key, trained to their end."""
     wanted = list({run.key(): run for run in wanted}.values())
     keys = {run.key() for run in wanted}

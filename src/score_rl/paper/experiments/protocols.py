@@ -81,11 +81,11 @@ def candidates(results: Iterable[RunResult]) -> dict[tuple[str, str], list[Group
         found.setdefault((each.algorithm, paper_dataset(each.dataset) or ""), []).append(each)
     methods, datasets = list(METHODS), paper_datasets()
 
-    def place(key: tuple[str, str]) -> tuple[int, str, int]:
+    def in_the_papers_order(key: tuple[str, str]) -> tuple[int, str, int]:
         in_paper = key[0] in methods
         return methods.index(key[0]) if in_paper else len(methods), "" if in_paper else key[0], datasets.index(key[1])
 
-    return {key: sorted(found[key], key=_closeness, reverse=True) for key in sorted(found, key=place)}
+    return {key: sorted(found[key], key=_closeness, reverse=True) for key in sorted(found, key=in_the_papers_order)}
 
 
 def widest_first(results: Iterable[RunResult]) -> list[RunResult]:
