@@ -66,6 +66,46 @@ def evaluation(found: list[Machine]) -> str:
     return table(headings, rows) + f"\n\n{measured_by(found, 'evaluation')}"
 
 
+FORMS = {  # of `worker_processes.py`, and how a table calls them
+    "numpy": "NumPy instructions, as here",
+    "numpy by hand": "NumPy, written by hand",
+    "jax": "JAX, a policy at a time",
+    "jax stacked": "JAX, policies stacked",
+    "jax exported": "JAX, exported",
+}
+PLAYED = (("hopper", 1), ("hopper", 5), ("halfcheetah", 1), ("halfcheetah", 5))  # task, policies
+
+
+def workers(found: list[Machine]) -> str:
+    """Processes that play episodes, by what they import: how soon they answer, what they hold, how fast they play."""
+    rows = []
+    for machine in found:
+        entries = machine.of("workers") or {}
+        played = [entry for entry in entries.values() if "core_microseconds_per_step" in entry]
+        for form, called in FORMS.items():
+            if (start := entries.get(f"start, {form}")) is None:
+                continue
+            mine = [entry for entry in played if entry["form"] == form]
+            rows.append(
+                [
+                    machine.name,
+                    called,
+                    f"{start['seconds']:.1f}",
+                    f"{start['own']:,.0f}",
+                    *(_core_microseconds(mine, task, number) for task, number in PLAYED),
+                ]
+            )
+    headings = ["machine", "a worker acts by", "first answer, s", "own memory, MiB"]
+    headings += [f"{task}, {'one policy' if number == 1 else f'{number} policies'}" for task, number in PLAYED]
+    return table(headings, rows) + f"\n\n{measured_by(found, 'workers')}"
+
+
+def _core_microseconds(entries: list[dict[str, Any]], task: str, policies: int) -> str:
+    """Of a step, with as many processes as were measured."""
+    mine = [entry for entry in entries if entry["task"] == task and entry["policies"] == policies]
+    return f"{max(mine, key=lambda entry: int(entry['processes']))['core_microseconds_per_step']:,.0f}" if mine else "-"
+
+
 def kept_to_the_end(part: dict[str, Any]) -> float:
     """The speed kept if what is judged after the last update counts as well."""
     pairs = zip(part["rounds"]["without"], part["rounds"]["with"], strict=True)

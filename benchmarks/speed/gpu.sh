@@ -10,6 +10,8 @@
 #   stretch      75 runs with evaluation, 5 minutes of training                         6 minutes
 #   methods      every method, alone and as a fleet of 5                                6 minutes
 #   scale        runs, critics, batch and width                                         4 minutes
+#   versions     0.1.0 and this code in turns; BEFORE names a checkout of 0.1.0         4 minutes
+#   workers      processes that play episodes, with and without JAX                     4 minutes
 #
 # Figures are stored as they come; a step that is cut off loses only what it was at. TRIAL=1 makes all of it tiny.
 set -eu
@@ -22,6 +24,8 @@ failed=0
 fail() { echo "FAILED: $*" >&2 && failed=1; }  # the other steps are still worth their time
 speed() { "${PYTHON:-python}" -m benchmarks.speed --out "$out" "$@" || fail "benchmarks.speed $*"; }
 critics() { "${PYTHON:-python}" -m benchmarks.speed.critics --out "$out" "$@" || fail "benchmarks.speed.critics $*"; }
+versions() { "${PYTHON:-python}" -m benchmarks.speed.versions --called 0.1.0 --out "$out" "$@" || fail "versions $*"; }
+workers() { "${PYTHON:-python}" -m benchmarks.speed.worker_processes --out "$out" "$@" || fail "worker_processes $*"; }
 ways="layers streamed streamed:stored=True streamed:sum_outputs=128,sums=64/8/3/264"
 runs="1 5 15 75" updates=100000 often=10000 minutes=5 small="" short="" few=""
 [ -z "${TRIAL:-}" ] || {
@@ -53,6 +57,9 @@ for step in "$@"; do
       speed --what stretch --datasets $data --eval-every $often --minutes $minutes --limit 400 $small ;;
     methods) speed --what methods --limit 340 ${short:---seconds 2 --rounds 2} $few ;;
     scale) speed --what scale --base-runs ${TRIAL:-15} --limit 240 $short ;;
+    versions) versions --before "${BEFORE:?is a checkout of 0.1.0: git worktree add ../before 2a3adbc}" \
+      ${TRIAL:+--fleets bc:1 --rounds 1 --seconds 0.2} ;;
+    workers) workers --policies ${TRIAL:-1 5} --rounds ${TRIAL:-3} ${TRIAL:+--tasks hopper --processes 1 --updates 20} ;;
     *) echo "no step is called $step" >&2 && exit 2 ;;
   esac
 done

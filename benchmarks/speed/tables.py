@@ -33,6 +33,7 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "floor": update_tables.floor,
     "scale": fleet_tables.scale,
     "evaluation": fleet_tables.evaluation,
+    "workers": fleet_tables.workers,
     "overlap": fleet_tables.overlap,
     "finished": fleet_tables.finished,
     "critics": update_tables.critics,

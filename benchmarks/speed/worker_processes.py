@@ -166,7 +166,7 @@ def play(form: str, workers: Sequence[Worker], policies: Sequence[PolicyToPlay])
     with ThreadPoolExecutor(len(workers)) as pool:
         found = list(pool.map(one, units(form, policies, len(workers))))
     seconds = time.perf_counter() - began
-    returns, lengths = (np.concatenate(column) for column in zip(*found, strict=True))
+    returns, lengths, *_ = (np.concatenate(column) for column in zip(*found, strict=True))
     cores = sum(worker.core_seconds() for worker in workers) - cores
     return Turn(seconds, cores, int(lengths.sum()), float(returns.mean()))
 
