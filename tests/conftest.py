@@ -17,13 +17,18 @@ import jax
 import pytest
 from hypothesis import settings
 
-from score_rl.run.compiled_programs import keep_compiled_programs
+from tests.shapes import check_shapes
 
 settings.register_profile("any machine", deadline=None)  # a busy machine is not a failure
 settings.load_profile("any machine")
 
 # A shape that broadcasts by accident is the commonest silent mistake in this kind of code.
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+def pytest_configure() -> None:
+    """Before anything of the package is imported. So nothing of it is imported above."""
+    check_shapes()
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +40,8 @@ def same_precision_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Data sets built by tests go to a folder of their own, shared by all of them, command lines included."""
+    from score_rl.run.compiled_programs import keep_compiled_programs
+
     before = os.environ.get("SCORE_RL_CACHE")
     folder = tmp_path_factory.mktemp("cache")
     os.environ["SCORE_RL_CACHE"] = str(folder)

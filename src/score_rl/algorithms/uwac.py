@@ -28,7 +28,7 @@ from score_rl.nets.dropout import hidden_of, many_passes, one_pass
 from score_rl.nets.perceptron import Perceptron
 from score_rl.nets.spectral import normalise_layer, power_iteration
 
-Vectors = tuple[Float[Array, "members fan_out"], ...]  # one per layer; empty without spectral normalisation
+Vectors = tuple[Float[Array, "members _out"], ...]  # one per layer; empty without spectral normalisation
 
 
 @config

@@ -18,8 +18,8 @@ class NormalisedPerceptron(eqx.Module):
     """Affine layer, activation, layer normalisation with a learned scale and shift; the last layer has neither."""
 
     layers: Perceptron
-    scales: tuple[Float[Array, "*members width"], ...]
-    shifts: tuple[Float[Array, "*members width"], ...]
+    scales: tuple[Float[Array, "*members _width"], ...]
+    shifts: tuple[Float[Array, "*members _width"], ...]
 
     @classmethod
     def init(

@@ -23,8 +23,8 @@ class Perceptron(eqx.Module):
     Members of an ensemble share nothing but the shape: their parameters carry a leading axis.
     """
 
-    weights: tuple[Float[Array, "*members fan_in fan_out"], ...]
-    biases: tuple[Float[Array, "*members fan_out"], ...]
+    weights: tuple[Float[Array, "*members _in _out"], ...]
+    biases: tuple[Float[Array, "*members _out"], ...]
 
     @classmethod
     def init(cls, key: PRNGKeyArray, sizes: Sequence[int], members: int | None = None) -> Self:
@@ -107,8 +107,3 @@ def aligned(net: Perceptron) -> Perceptron:
 def _beside(bias: Array, ndim: int) -> Array:
     """`bias` with as many axes as its partner: ranks are never promoted silently."""
     return bias.reshape((1,) * (ndim - 1) + bias.shape)
-
-
-def count_parameters(*trees: object) -> int:
-    """How many numbers the arrays of these networks hold."""
-    return sum(leaf.size for leaf in jax.tree.leaves(trees) if eqx.is_array(leaf))

@@ -78,7 +78,7 @@ def log_squash_slope(latent: Float[Array, "*any"]) -> Float[Array, "*any"]:
 
 def _log_density(
     noise: Float[Array, "*samples action"],
-    log_std: Float[Array, "*samples action"],
+    log_std: Float[Array, "*#samples action"],
     latent: Float[Array, "*samples action"],
 ) -> Float[Array, "*samples"]:
     """log π(tanh(x)), where `noise` is (x - μ)/σ."""

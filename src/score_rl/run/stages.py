@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from score_rl.algorithms.algorithm import Metrics, Stage
-from score_rl.engine.program import FleetProgram
+from score_rl.algorithms.algorithm import Stage
+from score_rl.engine.program import FleetMetrics, FleetProgram
 from score_rl.engine.stage_program import StageProgram
 from score_rl.errors import Stopped
 from score_rl.run import messages
@@ -116,7 +116,7 @@ class StageTrainer:
             if self.context.stop.asked:
                 raise Stopped(messages.stopped(self._where(position), self.context.folder.path))
 
-    def _advance(self, position: StagePosition) -> Metrics:
+    def _advance(self, position: StagePosition) -> FleetMetrics:
         """An epoch, or the part of one that is the next call; its metrics once it is complete."""
         if position.open_epoch is None and self.program.updates_per_call is None:
             position.state, metrics = self.program.epoch(position.state, position.active, position.epoch)
@@ -127,7 +127,7 @@ class StageTrainer:
             position.epoch += 1
         return metrics
 
-    def _advance_within_epoch(self, position: StagePosition) -> Metrics:
+    def _advance_within_epoch(self, position: StagePosition) -> FleetMetrics:
         epoch = position.open_epoch or OpenEpoch(0, self.program.begin(position.state, position.active))
         end = min(epoch.done + (self.program.updates_per_call or epoch.updates), epoch.updates)
         state, begun = self.program.part(position.state, epoch.begun, position.epoch, epoch.done, end)

@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from jaxtyping import Array, Float, PRNGKeyArray
 
-Weights = tuple[Float[Array, "members fan_in fan_out"], ...]
-Biases = tuple[Float[Array, "members fan_out"], ...]
+Weights = tuple[Float[Array, "*members _in _out"], ...]
+Biases = tuple[Float[Array, "*members _out"], ...]
 Statistics = tuple[Float[Array, "members rows"], Float[Array, "members rows"]]
 
 

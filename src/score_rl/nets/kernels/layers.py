@@ -128,7 +128,7 @@ def _pull_kernel(last: bool, *refs: Any) -> None:
     bias_ref[...] = jnp.sum(delta, axis=0)
 
 
-def _first_slope(last: bool, refs: Sequence[Any]) -> tuple[BFloat16[Array, "rows units"], list[Any]]:
+def _first_slope(last: bool, refs: Sequence[Any]) -> tuple[Float[Array, "rows units"], list[Any]]:
     """δ₁, and what references are left: those of x and W₁ are the first two."""
     total, rest = _pulled(last, refs)
     x_ref, w_ref = rest[:2]
@@ -335,8 +335,8 @@ class _Prepared(NamedTuple):
     """In bfloat16, and as wide and as many as whole tiles ask for."""
 
     below: Below  # what the weights' layers begin with
-    weights: list[BFloat16[Array, "members fan_in fan_out"]]  # of the hidden layers above it
-    biases: list[Float[Array, "members fan_out"]]  # of these layers
+    weights: list[BFloat16[Array, "members _in _out"]]  # of the hidden layers above it
+    biases: list[Float[Array, "members _out"]]  # of these layers
     w: Float[Array, "members width"]  # of the output
 
 

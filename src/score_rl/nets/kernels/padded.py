@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, BFloat16, Float
+from jaxtyping import Array, Float
 
 from score_rl.nets.kernels.interface import Biases, Weights
 
@@ -76,7 +76,7 @@ def _wide(width: int, layout: Layout) -> int:
     return _up(width + layout.inside, layout.multiple)
 
 
-def _inputs(x: Float[Array, "rows inputs"], members: int, layout: Layout) -> BFloat16[Array, "members rows widened"]:
+def _inputs(x: Float[Array, "rows inputs"], members: int, layout: Layout) -> Float[Array, "members rows widened"]:
     """The same for every member. The barrier keeps the compiler from computing it once for each."""
     rows, inputs = x.shape
     ones = jnp.ones((rows, int(layout.inside)), DTYPE)
@@ -85,7 +85,7 @@ def _inputs(x: Float[Array, "rows inputs"], members: int, layout: Layout) -> BFl
     return jnp.broadcast_to(widened[None], (members, *widened.shape))
 
 
-def _matrices(weights: Weights, biases: Biases, layout: Layout) -> list[BFloat16[Array, "members widened columns"]]:
+def _matrices(weights: Weights, biases: Biases, layout: Layout) -> list[Float[Array, "members _widened _columns"]]:
     """Of the hidden layers: weights above bias, if it is inside, above zeros; where another layer follows, zeros beside
     them, and a column that passes on the ones."""
     matrices = []
@@ -103,7 +103,7 @@ def _matrices(weights: Weights, biases: Biases, layout: Layout) -> list[BFloat16
     return matrices
 
 
-def _outside(biases: Biases, matrices: list[Array], layout: Layout) -> list[Float[Array, "members 1 columns"] | None]:
+def _outside(biases: Biases, matrices: list[Array], layout: Layout) -> list[Float[Array, "members 1 _columns"] | None]:
     """What is still to be added after each hidden layer's product, as wide as that."""
     if layout.inside:
         return [None] * len(matrices)
@@ -111,7 +111,7 @@ def _outside(biases: Biases, matrices: list[Array], layout: Layout) -> list[Floa
     return [jnp.pad(bias, ((0, 0), (0, matrix.shape[2] - bias.shape[1])))[:, None] for bias, matrix in both]
 
 
-def _turned(x: BFloat16[Array, "members rows columns"]) -> BFloat16[Array, "members columns rows"]:
+def _turned(x: Float[Array, "members rows columns"]) -> Float[Array, "members columns rows"]:
     """Rows and columns exchanged, in a form that the compiler does not fold into the product that follows."""
     members, rows, columns = x.shape
     part = 16 if rows % 16 == 0 else 1

@@ -135,7 +135,7 @@ def _pull_kernel(share: _Share, top: bool, *refs: Any) -> None:
     bias_ref[...] = jnp.sum(share.over(above_ref.shape[0], step, start), axis=0)
 
 
-def _first_slope(above: Array, x: Array, w1: Array, w2: Array) -> BFloat16[Array, "tile units"]:
+def _first_slope(above: Array, x: Array, w1: Array, w2: Array) -> Float[Array, "tile units"]:
     return jnp.where(plt.dot(x, w1) > 0, plt.dot(above, w2, trans_b=True), 0).astype(DTYPE)
 
 
@@ -210,7 +210,7 @@ def _output(*shape: int, dtype: Any = None) -> Out:
 
 def _two_layers(
     form: Streamed, x: Array, w1: Array, w2: Array, b2: Array, stored: bool
-) -> list[BFloat16[Array, "members rows width"]]:
+) -> Sequence[Float[Array, "members rows width"]]:
     """The second hidden layer, and the first if it is to be stored."""
     (members, width, fan_out), rows = w2.shape, x.shape[0]
     mine = _shared(form, form.first, members, rows)
@@ -310,7 +310,7 @@ class _Prepared(NamedTuple):
 
     x: BFloat16[Array, "rows columns"]  # with a column of ones
     weights: list[Array]  # of the hidden layers; in the first the bias is a row
-    biases: list[Float[Array, "members width"]]  # of the hidden layers from the second on
+    biases: list[Float[Array, "members _width"]]  # of the hidden layers from the second on
     w: Float[Array, "members width"]  # of the output
 
 
