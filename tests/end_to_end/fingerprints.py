@@ -1,14 +1,21 @@
 """What a short training of every method comes to, as hashes and as a few numbers.
 
-`fingerprints.json` holds what version 0.1.0 gave. Run this file to write another one:
+`fingerprints.json` holds what version 0.1.0 gave, before its modules were moved. Its commit is in the file. To see that
+it still is so on a machine of your own, let that commit train there too, and compare:
 
-    python -m tests.end_to_end.fingerprints OUT.json
+    git worktree add ../before 2a3adbc
+    PYTHONPATH=../before/src python -m tests.end_to_end.fingerprints before.json
+    python -m tests.end_to_end.fingerprints now.json before.json
+
+The last line names the methods that differ in a bit. What version 0.1.0 did not have is only in `now.json`.
 """
 
 import dataclasses
 import hashlib
 import json
 import os
+import platform
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +27,7 @@ import numpy as np
 
 import score_rl
 from score_rl.algorithms.registry import algorithm_names, get_algorithm
+from tests import conftest  # noqa: F401 - for how tests compile
 
 STORED = Path(__file__).with_suffix(".json")
 STEPS = 24
@@ -94,14 +102,45 @@ def _digest(arrays: list[np.ndarray]) -> str:
     return hashlib.sha256("".join(sorted(hashlib.sha256(one).hexdigest() for one in each)).encode()).hexdigest()
 
 
-def main(out: Path) -> None:
-    found = json.loads(STORED.read_text()) | {"methods": {}}
+def about() -> dict[str, str]:
+    """Whose bits these are: they hold for one processor, one compiler and one way to compile."""
+    try:
+        from score_rl.engine.compilation import processor_fingerprint as processor
+    except ImportError:  # before 0.2.0
+        processor = platform.processor
+    source = Path(score_rl.__file__).parents[2]
+    code = subprocess.run(["git", "-C", source, "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
+    return {
+        "code": code.stdout.strip() or "unknown",
+        "jax": jax.__version__,
+        "processor": processor(),
+        "compiled": "as tests compile, see tests/conftest.py",
+    }
+
+
+def different(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
+    """The methods of both whose parameters or metrics differ in a bit."""
+    bits = [
+        {name: [(run["parameters"], run["metrics"]) for run in runs] for name, runs in found["methods"].items()}
+        for found in (now, before)
+    ]
+    return [name for name in bits[1] if name in bits[0] and bits[0][name] != bits[1][name]]
+
+
+def main(out: Path, before: Path | None = None) -> int:
+    """The exit code: 1 where a method differs."""
+    found: dict[str, Any] = {"about": about(), "methods": {}}
     for name in names():
         with tempfile.TemporaryDirectory() as folder:
             os.environ["SCORE_RL_CACHE"] = f"{folder}/cache"
             found["methods"][name] = fingerprint(name, Path(folder))
         out.write_text(json.dumps(found, indent=1) + "\n")
+    if before is None:
+        return 0
+    changed = different(found, json.loads(before.read_text()))
+    print(f"Not the same to the bit: {', '.join(changed)}" if changed else "The same to the bit.")
+    return int(bool(changed))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    sys.exit(main(*map(Path, sys.argv[1:])))
