@@ -130,7 +130,7 @@ def _verdicts(stored: Sequence[Stored]) -> str:
             counts.setdefault(row["verdict"], []).append(of_run(each, row["run"]))
     lines = ["| verdict | policies | truly above the behaviour | ruinous |", "|---|---|---|---|"]
     for verdict, found in sorted(counts.items()):
-        above, ruined = (sum(test(one) for one in found) for test in (lambda s: s > 0, lambda s: s < RUINOUS))
+        above, ruined = sum(one > 0 for one in found), sum(one < RUINOUS for one in found)
         lines.append(f"| {verdict} | {len(found)} | {above} | {ruined} |")
     return "\n".join(lines)
 

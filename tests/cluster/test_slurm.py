@@ -94,7 +94,10 @@ def test_jobs_go_on_without_their_driver_and_the_next_one_takes_them_over(
     out = tmp_path / "out"
     on = ("--on", kind, "--task", "at-once=2", f"logs={tmp_path / 'logs'}", "partition=gpu", "minutes=30")
     process = start_process("train", *REQUEST, "--steps", "300000", "--out", out, *on)
-    newest = lambda: [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]  # noqa: E731
+
+    def newest() -> list[Any]:
+        return [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]
+
     wait_for(lambda: any(newest()), process, 300)
     assert len(set(jobs_of(out))) == 2
     process.send_signal(signal.SIGKILL)
@@ -120,7 +123,10 @@ def test_a_job_that_is_ended_before_its_time_goes_on_as_another(slurm: Path, tmp
     out = tmp_path / "out"
     on = ("--on", "slurm", "--task", "at-once=2", f"logs={tmp_path / 'logs'}")
     process = start_process("train", *REQUEST, "--steps", "300000", "--out", out, *on)
-    newest = lambda: [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]  # noqa: E731
+
+    def newest() -> list[Any]:
+        return [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]
+
     wait_for(lambda: len(newest()) == 2 and all(newest()), process, 300)
     groups = [int((slurm / "jobs" / job).read_text()) for job in jobs_of(out)]
     os.killpg(groups[0], signal.SIGKILL)

@@ -189,7 +189,9 @@ def test_nothing_is_written_through_a_link(score: Score, tmp_path: Path) -> None
 
 
 def test_a_folder_has_one_trainer_and_a_killed_one_is_seen_at_once(score: Score, tmp_path: Path) -> None:
-    stands = lambda: {run.status for run in gather([tmp_path / "out"])}  # noqa: E731
+    def stands() -> set[str]:
+        return {run.status for run in gather([tmp_path / "out"])}
+
     process = start_process("train", *REQUEST, "--out", tmp_path / "out", "--steps", "20000")
     wait_for(lambda: checkpoints(tmp_path / "out" / "fleet-0"), process)
     second = score("train", "--resume", "out")

@@ -23,7 +23,7 @@ def test_the_page_runs_when_pasted(
     """Both blocks, the second after the first; nothing is written."""
     monkeypatch.chdir(tmp_path)
     first, second = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    names: dict = {}
+    names: dict[str, Any] = {}
     exec(first, names)
     assert len(capsys.readouterr().out.strip().splitlines()) == 6
     assert list(names["results"][0].metrics["q"].shape) == [4]

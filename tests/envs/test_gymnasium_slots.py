@@ -13,7 +13,7 @@ from score_rl.envs.gymnasium_slots import DEFAULT_MAX_STEPS
 from score_rl.errors import InputError
 
 
-class Walk(gymnasium.Env):
+class Walk(gymnasium.Env):  # type: ignore[misc]
     """Counts its steps in its observation; a positive action ends the task."""
 
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (2,))

@@ -1,6 +1,7 @@
 """MOReL's stages against a plain float64 transcription: the dynamics, the disagreement over the data, cloning."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from tests.parity.numpy_reference import Adam, Parameters, arrays, beside, diffe
 from tests.parity.soft_reference import random_key
 from tests.parity.test_mopo_model import columns, data_of
 
+Loss = Callable[[Parameters], Any]
 HOPPER = Shapes(observation=11, action=3)
 MASK = np.array([1.0] * 5 + [0.02] * 6)
 SMALL: dict[str, Any] = {
@@ -72,8 +74,8 @@ class DynamicsReference:
             own = rows[i]
             s, a, r = self.s[own], self.a[own], self.r[own]
             predicted = self.following(self.dynamics[i], s, a)
-            reward_loss = lambda p: ((self.reward(p, s, a, predicted) - r) ** 2).mean()  # noqa: B023, E731
-            change_loss = lambda p: self.change_error(p, own)  # noqa: B023, E731
+            reward_loss: Loss = lambda p: ((self.reward(p, s, a, predicted) - r) ** 2).mean()  # noqa: B023, E731
+            change_loss: Loss = lambda p: self.change_error(p, own)  # noqa: B023, E731
             total += change_loss(self.dynamics[i]) + reward_loss(self.rewards[i])
             slopes = gradient(change_loss, self.dynamics[i]), gradient(reward_loss, self.rewards[i])
             self.dynamics_adams[i].step(self.dynamics[i], slopes[0])

@@ -120,7 +120,10 @@ SMALL: dict[str, Any] = {
 
 def louder(state: Any) -> Any:
     """Critics start so near to 0 that their disagreement would hardly be felt."""
-    bigger = lambda tree: jax.tree.map(lambda p: 4 * p, tree)  # noqa: E731
+
+    def bigger(tree: Any) -> Any:
+        return jax.tree.map(lambda p: 4 * p, tree)
+
     return state._replace(
         critics=bigger(state.critics), target_critics=jax.tree.map(lambda p: 5 * p, state.target_critics),
         priors=bigger(state.priors), target_priors=bigger(state.target_priors),

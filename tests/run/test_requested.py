@@ -1,6 +1,7 @@
 """Which algorithm gets which settings, and what cannot be asked for together."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,9 @@ def test_each_algorithm_has_its_own_precision(monkeypatch: pytest.MonkeyPatch) -
         (["score", "iql"], {"beta": []}, None, "`config.beta` is an empty list"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(asked: list[str], config: dict, variants: list[dict] | None, says: str) -> None:
+def test_what_cannot_be_is_refused(
+    asked: list[str], config: dict[str, Any], variants: list[dict[str, Any]] | None, says: str
+) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         requested_algorithms(asked, config, variants, "float32")
 

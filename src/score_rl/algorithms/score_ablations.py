@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from score_rl.algorithms import score_constraints as constraints
 from score_rl.algorithms.algorithm import Batch, Metrics, Shapes
@@ -213,8 +213,11 @@ def delayed_learn(
 def bootstrap_mask(config: Any, state: State, rows: Int[Array, " batch"]) -> Float[Array, "members batch"]:
     """1 where a critic sees a row. A function of the row alone, so it is the same whenever the row is drawn."""
     keys = jax.vmap(lambda row: jax.random.fold_in(state.bootstrap_key, row))(rows)
-    draw = lambda key: jax.random.bernoulli(key, config.bootstrap_keep, (config.critics,))  # noqa: E731
-    return jax.vmap(draw, out_axes=1)(keys).astype(jax.tree.leaves(state.critics)[0].dtype)
+
+    def seen(key: PRNGKeyArray) -> Bool[Array, " members"]:
+        return jax.random.bernoulli(key, config.bootstrap_keep, (config.critics,))
+
+    return jax.vmap(seen, out_axes=1)(keys).astype(jax.tree.leaves(state.critics)[0].dtype)
 
 
 def mean_errors_of_seen_rows(

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from score_rl.data.checksum import content_checksum
-from score_rl.data.dataset import Dataset, Recorded, TrajectoryReturns
+from score_rl.data.dataset import Dataset
+from score_rl.data.trajectories import Recorded, TrajectoryReturns
 from score_rl.errors import InputError
 
 LEAST = 2  # trajectories in each part: fewer have no spread

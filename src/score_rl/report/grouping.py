@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ def gather(paths: Iterable[Path | str]) -> list[RunResult]:
 
 
 # What else can tell two runs of one algorithm on one data set apart, beside their settings.
-_BESIDE_SETTINGS = {
+_BESIDE_SETTINGS: dict[str, Callable[[RunResult], Any]] = {
     "steps": lambda run: run.steps,
     "physics": lambda run: run.request.get("physics", "d4rl"),
     "precision": lambda run: run.request.get("precision", "float32"),

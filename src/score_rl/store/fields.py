@@ -6,7 +6,7 @@ from typing import Any, NoReturn, TypeVar
 
 from score_rl.errors import InputError, printable
 
-Value = TypeVar("Value", str, int, float, bool, dict, list)
+Value = TypeVar("Value", str, int, float, bool, dict[str, Any], list[Any])
 MOST = 10**18 - 1  # of whole numbers: larger ones fit into no array
 WORDS = {
     str: "a text",

@@ -28,7 +28,9 @@ TINY = Training(critics=2, width=4, steps=4, checkpoints=1, d_bc=2, batch=6, sam
 
 
 def test_the_exact_value_matches_a_rollout() -> None:
-    policy_of = lambda s: np.tanh(0.5 - s)  # noqa: E731
+    def policy_of(states: np.ndarray) -> np.ndarray:
+        return np.tanh(0.5 - states)
+
     grid = np.linspace(-1.0, 1.0, 401)
     value = exact_value(policy_of(grid))
     s = np.array([-0.9, -0.2, 0.33, 0.8])

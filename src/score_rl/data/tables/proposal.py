@@ -144,8 +144,8 @@ def _refuse_units_below_names(table: Table) -> None:
     below = table.sample[1:].select(kinds.string())
     if isinstance(table, CsvTable) and as_they_look(below).select(kinds.numeric()).width:
         raise InputError(
-            f"{table.name}, {table.location(0)}: it holds texts where all lines below hold numbers; remove it, and write "
-            "units behind the names, as in 'temp [°C]'."
+            f"{table.name}, {table.location(0)}: it holds texts where all lines below hold numbers; remove it, and "
+            "write units behind the names, as in 'temp [°C]'."
         )
 
 
