@@ -130,11 +130,13 @@ def different(now: dict[str, Any], before: dict[str, Any]) -> list[str]:
 def main(out: Path, before: Path | None = None) -> int:
     """The exit code: 1 where a method differs."""
     found: dict[str, Any] = {"about": about(), "methods": {}}
-    for name in names():
-        with tempfile.TemporaryDirectory() as folder:
-            os.environ["SCORE_RL_CACHE"] = f"{folder}/cache"
-            found["methods"][name] = fingerprint(name, Path(folder))
-        out.write_text(json.dumps(found, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["SCORE_RL_CACHE"] = f"{folder}/cache"
+        for number, name in enumerate(names()):
+            method = Path(folder) / str(number)
+            method.mkdir()
+            found["methods"][name] = fingerprint(name, method)
+            out.write_text(json.dumps(found, indent=1) + "\n")
     if before is None:
         return 0
     changed = different(found, json.loads(before.read_text()))
