@@ -139,7 +139,8 @@ def import_ogbench() -> None:
             import ogbench  # noqa: F401
         except ImportError as error:
             raise InputError(
-                f"OGBench's data need its package, which cannot be imported ({error}): pip install 'score-rl[ogbench]'."
+                f"OGBench's data need its package, which cannot be imported ({error}): with Python 3.11 or 3.12, "
+                "pip install 'score-rl[ogbench]'."
             ) from error
 
 
