@@ -268,6 +268,8 @@ MUTATIONS = (
              "test_theo_score.py::test_the_bound_of_the_maximised_form_by_hand"),
     Mutation("a lower bound twice as high", "lower_bound.py", "return 0.5 * delta", "return delta",
              "test_theo_score.py::test_the_lower_bound_of_one_sample_by_hand"),
+    Mutation("a pessimistic rule that is optimistic", "lower_bound.py", "> 0.5 + width", "> 0.5 - width",
+             "test_theo_score.py::test_rules_and_their_losses_by_hand"),
     Mutation("ties to the risky action", "lower_bound.py", "np.where(2 * x == trials, 0.5,",
              "np.where(2 * x == trials, 1.0,",
              "test_theo_score.py::test_no_rule_beats_it_and_the_majority_attains_it"),

@@ -118,6 +118,16 @@ def test_the_lower_bound_of_one_sample_by_hand() -> None:
     assert least == pytest.approx(1 / 16, rel=1e-4)
 
 
+def test_rules_and_their_losses_by_hand() -> None:
+    """Four samples. Pessimism with U = 0.2 asks for a mean above 0.7: three wins or four."""
+    np.testing.assert_allclose(greedy_rule(4), [0, 0, 0.5, 1, 1])
+    np.testing.assert_allclose(pessimistic_rule(4, 0.2), [0, 0, 0, 1, 1])
+    np.testing.assert_allclose(pessimistic_rule(4, 0.3), [0, 0, 0, 0, 1])
+    three_or_four = 4 * 0.75**3 * 0.25 + 0.75**4
+    assert loss(pessimistic_rule(4, 0.2), 0.75) == pytest.approx(0.25 * (1 - three_or_four))
+    assert loss(pessimistic_rule(4, 0.2), 0.25) == pytest.approx(0.25 * (4 * 0.25**3 * 0.75 + 0.25**4))
+
+
 @pytest.mark.parametrize("trials", [1, 2, 7])
 def test_no_rule_beats_it_and_the_majority_attains_it(trials: int) -> None:
     delta, least = hardest_pair(trials)
