@@ -83,12 +83,12 @@ def main() -> None:
                     if not warm:
                         found.setdefault(name, {})[where] = took
                 loads.append(os.getloadavg()[0])
-    result = {"steps": {name: case[1] for name, case in cases.items()}, "measured": found, "load averages": loads}
-    result |= {kind: costs(found, kind) for kind in ("wall", "cpu")}
-    for kind in ("wall", "cpu"):
-        for name, value in result[kind].items():
+    steps = {name: case[1] for name, case in cases.items()}
+    result = {kind: costs(found, kind) for kind in ("wall", "cpu")}
+    for kind, values in result.items():
+        for name, value in values.items():
             print(f"{kind}: {name:<48} {value:.4f}")
-    store(asked.out, asked.on, result)
+    store(asked.out, asked.on, {"steps": steps, "measured": found, "load averages": loads, **result})
 
 
 if __name__ == "__main__":
