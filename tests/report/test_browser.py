@@ -242,6 +242,8 @@ def test_intervals_of_aggregates_are_drawn_whole(opened: Any) -> None:
     assert len(drawn) == len(ends) == 2 * 4 * 2
     scale = (max(drawn) - min(drawn)) / (max(ends) - min(ends))
     lengths = sorted(drawn[n + 1] - drawn[n] for n in range(0, len(drawn), 2))
+    page.locator("#aggregates rect").first.hover()
+    assert "mean" not in page.locator("#aggregates .tip").inner_text(), "of a median"
     assert lengths == pytest.approx(sorted(scale * (ends[n + 1] - ends[n]) for n in range(0, len(ends), 2)), abs=2)
 
 

@@ -117,7 +117,7 @@ class Dots {
     this.tip.textContent = "";
     element(this.tip, "html:strong", {}, row.label);
     const say = (text) => element(element(this.tip, "html:div"), "html:span", {}, text);
-    if (row.value !== null) say(`${this.data.zero ? "" : "mean "}${shown(row.value)}${row.low === null ? "" : `, ${this.data.level} % interval ${shown(row.low)} to ${shown(row.high)}`}`);
+    if (row.value !== null) say(`${row.seeds.length ? "mean " : ""}${shown(row.value)}${row.low === null ? "" : `, ${this.data.level} % interval ${shown(row.low)} to ${shown(row.high)}`}`);
     if (row.seeds.length) say(`seeds: ${row.seeds.map(shown).join(", ")}`);
     if (row.paper !== null) say(`the paper prints ${shown(row.paper)}`);
     showTip(this.tip, this.box, event);

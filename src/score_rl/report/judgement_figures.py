@@ -54,12 +54,12 @@ def estimate_dots(policies: Mapping[str, PolicyJudgement]) -> dict[str, list[Dot
 @styled
 def action_histograms(policies: Mapping[str, PolicyJudgement], names: Sequence[str]) -> Any:
     """For each action by its column's name, where recorded actions lie and where the policies' do."""
-    figure, axes = new_figure(len(names), 1, width=WIDTH * 1.3, height=1.7)
+    figure, axes = new_figure(len(names), 1, width=WIDTH * 1.2, height=1.7)
     for number, (axis, name) in enumerate(zip(axes[:, 0], names, strict=True)):
         _histograms(axis, {n: p.distance.actions[number] for n, p in policies.items() if p.distance is not None})
         axis.set_title(plain(name), loc="left")
         axis.set_ylabel("share")
-    shared_legend(figure, axes[:, 0], 1.3)
+    shared_legend(figure, axes[:, 0], 1.2)
     return figure
 
 

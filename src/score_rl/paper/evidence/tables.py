@@ -1,5 +1,6 @@
 """The tables of evidence, by name: each as Markdown for a document that lies in the folder `base`."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -165,7 +166,8 @@ def claims(evidence: Evidence, base: Path) -> str:
     for claim in CLAIMS:
         verdict = claim.judge(evidence)
         sources = " ".join(link(str(number), [file], base) for number, file in enumerate(verdict.files, 1))
-        rows.append([claim.title, f"**{verdict.word}**", spaced(verdict.because), sources or NOTHING])
+        because = re.sub(r"([;.]) ", r"\1<br>", spaced(verdict.because))  # each part in a line of its own
+        rows.append([claim.title, f"**{verdict.word}**", because, sources or NOTHING])
     return table(["the paper says", "here", "numbers, [95 % interval]", "from"], rows)
 
 
