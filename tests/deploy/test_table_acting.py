@@ -104,8 +104,8 @@ def test_a_row_with_an_empty_cell_may_be_marked(exported: Path, score: Score) ->
     answer = pl.read_csv("actions.csv")
     left = [row for row in range(50) if row not in (3, 8)]
     assert answer["flag"][left].to_list() == whole["flag"][left].to_list()
-    numbers = (frame[left].drop("flag").to_numpy() for frame in (answer, whole))
-    np.testing.assert_allclose(*numbers, rtol=1e-4)
+    marked, unmarked = (frame[left].drop("flag").to_numpy() for frame in (answer, whole))
+    np.testing.assert_allclose(marked, unmarked, rtol=1e-4)
     assert answer[3].drop("flag").null_count().sum_horizontal().item() == 4
     assert answer["flag"][[3, 8]].to_list() == ["missing", "missing"]
 

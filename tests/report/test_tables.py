@@ -9,7 +9,7 @@ import pytest
 
 from score_rl.report.grouping import gather, group
 from score_rl.report.results import RETURN, SCORE, Group
-from score_rl.report.tables import escape_latex, score_table, to_csv, to_latex
+from score_rl.report.tables import escape_latex, mean_and_std, score_table, to_csv, to_latex
 from tests.report.folders import write_experiment
 
 HOPPER, WALKER = "replica:hopper-medium", "replica:walker2d-medium"
@@ -168,3 +168,11 @@ def test_the_papers_figure_is_not_repeated_for_every_folder(tmp_path: Path) -> N
     table = score_table(group(gather([tmp_path])))
     assert len(table.methods) == 3
     assert len(table.paper) == 1
+
+
+def test_small_returns_keep_their_figures() -> None:
+    """Rewards of the order of 0.001 add up to returns that one decimal would show as 0.1 or 0.0."""
+    assert mean_and_std(-0.0654, 0.0349) == "-0.0654 ± 0.0349"
+    assert mean_and_std(0.3, None) == "0.300"
+    assert mean_and_std(4.26, 0.03) == "4.3 ± 0.0"
+    assert mean_and_std(0.0, 0.0) == "0.0 ± 0.0"

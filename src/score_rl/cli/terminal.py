@@ -25,4 +25,6 @@ def subcommand(group: str, types: dict[str, type], arguments: Sequence[str]) -> 
 def plus_minus(mean: float | None, std: float | None) -> str:
     if mean is None:
         return "not judged"
-    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+    from score_rl.report.tables import mean_and_std
+
+    return mean_and_std(mean, std)

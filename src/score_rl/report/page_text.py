@@ -9,7 +9,7 @@ from typing import Any
 from score_rl.report.results import RETURN, UNCERTAINTY, Group, score_name
 from score_rl.report.score_figures import AGGREGATE_TITLES
 from score_rl.report.statistics import AGGREGATES, Estimate
-from score_rl.report.tables import escape_latex
+from score_rl.report.tables import digits_of, escape_latex
 
 MOST_LISTED = 12  # of a list among facts; the raw files have all of it
 QUANTITIES = {RETURN: "return", UNCERTAINTY: "u(s, a)", "train/q": "Q(s, a)"}
@@ -63,7 +63,10 @@ def as_number(value: Any) -> str:
 
 
 def as_interval(value: Estimate) -> str:
-    return f"{value.low:.1f} to {value.high:.1f}" if value.has_interval else "no interval"
+    if not value.has_interval:
+        return "no interval"
+    digits = digits_of(value.low, value.high)
+    return f"{value.low:.{digits}f} to {value.high:.{digits}f}"
 
 
 def aggregates_as_text(found: Mapping[str, Mapping[str, Estimate]]) -> tuple[str, str]:

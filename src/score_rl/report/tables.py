@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from score_rl.data.summary import decimals
 from score_rl.report.grouping import paper_cell
 from score_rl.report.published import (
     OVERALL,
@@ -26,6 +27,7 @@ from score_rl.report.results import SCORE, Group, method_label
 from score_rl.report.statistics import Estimate, agreement, mean_over_seeds, overlap
 
 Key = TypeVar("Key")
+SMALL = 0.5  # below it one decimal shows too little
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -38,7 +40,14 @@ COLUMNS = (
 
 
 def mean_and_std(mean: float, std: float | None) -> str:
-    return f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+    digits = digits_of(mean, std or 0.0)
+    return f"{mean:.{digits}f}" if std is None else f"{mean:.{digits}f} ± {std:.{digits}f}"
+
+
+def digits_of(*numbers: float) -> int:
+    """How many decimals show scores and returns: one, and more of returns from rewards of the order of 0.001."""
+    largest = max(map(abs, numbers))
+    return 1 if not 0 < largest < SMALL else decimals(largest)
 
 
 @dataclasses.dataclass(frozen=True)
