@@ -1,32 +1,26 @@
 """The rule of `score select` on the policies that the judge was measured on.
 
-    python -m benchmarks.judging.choosing_by_trust benchmarks/results/choosing/by-trust
-    python -m benchmarks.judging.choosing_by_trust RESULTS_OF_TRUST --store benchmarks/results/choosing/by-trust
-
 `trust.py` measures policies of several methods: their verdicts and true returns. Here the rule chooses among those of
-the last age. Nothing is trained. Shares and regret are as in `choosing.py`. `--store` keeps what that needs.
+the last age. Nothing is trained. Shares and regret are as in `choosing.py`. `trust_tables.py` puts the table into
+docs/selecting.md.
 """
 
-import dataclasses
-import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import tyro
 
-from score_rl.disk import write_file
 from score_rl.judge.selection.choosing import recommended
 from score_rl.store.judgements import BETTER, DOUBTFUL, SAME, WORSE
 from score_rl.store.selections import Ranked, Variant
 
 from .choosing_summary import has_a_choice, share
+from .measures import judged_rank
 from .policies import DEFAULT
 
 CAREFUL = "score, alpha 0.1"
 CLONING = "bc"
-KEPT = ("name", "contender", "seed", "updates", "score", "verdict", "rank", "moved")
 
 Stored = dict[str, Any]
 
@@ -59,21 +53,22 @@ def _ranked(name: str, rows: Sequence[Mapping[str, Any]]) -> Ranked:
     """A contender with all its seeds, by the rule of `score select`."""
     verdicts = [row["verdict"] for row in rows]
     together = next((bad for bad in (DOUBTFUL, WORSE, SAME) if bad in verdicts), BETTER)
-    order = sorted(rows, key=lambda row: -row["rank"])
-    return Ranked(Variant(name), together, order[-1]["rank"], tuple(row["name"] for row in order))
+    ranks = {row["name"]: judged_rank(row) for row in rows}
+    order = sorted(rows, key=lambda row: -(-math.inf if ranks[row["name"]] is None else ranks[row["name"]]))
+    return Ranked(Variant(name), together, ranks[order[-1]["name"]], tuple(row["name"] for row in order))
 
 
 def rules() -> dict[str, Callable[[Stored], float]]:
     """Ways to choose, each with the share that it gets on a set."""
     return {
-        "score select's rule": lambda each: _of_run(each, each["choice"]["run"]),
+        "the rule of `score select`": lambda each: _of_run(each, each["choice"]["run"]),
         "always SCORE's default": lambda each: _mean_of(each, DEFAULT),
         f"always {CAREFUL}": lambda each: _mean_of(each, CAREFUL),
         "always behaviour cloning": lambda each: _mean_of(each, CLONING),
         "the least distance from the data": lambda each: _of_run(
             each, min(each["policies"], key=lambda row: row["moved"])["run"]
         ),
-        "the oracle": lambda each: max(share(each, row["return"]) for row in each["policies"]),
+        "the best of all": lambda each: max(share(each, row["return"]) for row in each["policies"]),
     }
 
 
@@ -90,42 +85,15 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     sets = [of_trust(result) for result in results]
     counted = [each for each in sets if has_a_choice(each)]
     lines = [
-        "| rule | " + " | ".join(each["set"] for each in sets) + " | mean regret |",
+        "| rule | " + " | ".join(map(_short, sets)) + " | mean regret |",
         "|---" * (len(sets) + 2) + "|",
     ]
     for name, rule in rules().items():
         regret = np.mean([1 - rule(each) for each in counted]) if counted else float("nan")
         lines.append(f"| {name} | " + " | ".join(f"{rule(each):.2f}" for each in sets) + f" | {regret:.2f} |")
-    chosen = ", ".join(f"{each['set']}: {each['choice']['run'] or 'the behaviour'}" for each in sets)
-    left_out = ", ".join(each["set"] for each in sets if not has_a_choice(each)) or "none"
-    return "\n".join([*lines, "", f"Chosen: {chosen}.", f"Nothing can be gained, so in no mean: {left_out}."])
+    left_out = ", ".join(_short(each) for each in sets if not has_a_choice(each)) or "none"
+    return "\n".join([*lines, "", f"Nothing can be gained, so in no mean: {left_out}."])
 
 
-def store(results: Sequence[Mapping[str, Any]], folder: Path) -> None:
-    """What the table needs, one file for each set."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for result in results:
-        data = {name: value for name, value in result["data"].items() if not isinstance(value, dict | list)}
-        rows = [{name: row[name] for name in KEPT} for row in result["policies"]]
-        kept = {"data": data, "size": result["size"], "policies": rows, "provenance": result["provenance"]}
-        write_file(folder / f"{data['name'].replace(':', '-')}.json", (json.dumps(kept, indent=1) + "\n").encode())
-
-
-@dataclasses.dataclass(frozen=True)
-class Arguments:
-    results: Annotated[Path, tyro.conf.Positional]
-    """Folder of results of trust.py, or of what was kept of them."""
-    store: Path | None = None
-    """Keep what the table needs in this folder."""
-
-
-def main() -> None:
-    asked = tyro.cli(Arguments, description=__doc__)
-    results = [json.loads(path.read_text()) for path in sorted(asked.results.glob("*.json"))]
-    if asked.store is not None:
-        store(results, asked.store)
-    print(table(results))
-
-
-if __name__ == "__main__":
-    main()
+def _short(each: Stored) -> str:
+    return str(each["set"]).removeprefix("replica:").removesuffix("-v0").removesuffix("-v1")

@@ -90,7 +90,17 @@ def summary(stored: Sequence[Stored], finding: Sequence[str]) -> str:
     """Tables in Markdown: rules, settings that are never ruinous, verdicts against the truth, normalised critics."""
     if not stored:
         return "nothing is stored"
-    order = sorted(stored, key=lambda each: (each["set"] not in finding, each["set"]))
+    order = in_order(stored, finding)
+    return "\n\n".join([rules_table(order, finding), settings_table(order), choices_table(order), _normalised(order)])
+
+
+def in_order(stored: Sequence[Stored], finding: Sequence[str]) -> list[Stored]:
+    """Sets for finding a setting first."""
+    return sorted(stored, key=lambda each: (each["set"] not in finding, each["set"]))
+
+
+def rules_table(order: Sequence[Stored], finding: Sequence[str]) -> str:
+    """What each way to choose gets on each set, and its mean regret over those held aside."""
     safe = safest(order, finding)
     aside = [each for each in order if each["set"] not in finding and has_a_choice(each)]
     lines = ["| rule | " + " | ".join(each["set"] for each in order) + " | mean regret, held aside |"]
@@ -98,7 +108,6 @@ def summary(stored: Sequence[Stored], finding: Sequence[str]) -> str:
     for name, rule in rules(safe).items():
         regret = np.mean([1 - rule(each) for each in aside]) if aside else np.nan
         lines.append(f"| {name} | " + " | ".join(_shown(rule(each)) for each in order) + f" | {_shown(regret)} |")
-    lines += ["", _settings(order), "", _verdicts(order), "", _normalised(order)]
     return "\n".join(lines)
 
 
@@ -107,7 +116,7 @@ def _shown(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:.2f}"
 
 
-def _settings(stored: Sequence[Stored]) -> str:
+def settings_table(stored: Sequence[Stored]) -> str:
     """How many settings of SCORE are ruinous, and which never are."""
     tables = [shares(each) for each in stored]
     names = [name for name in tables[0] if name.startswith("score") and "critic_norm" not in name]
@@ -122,7 +131,7 @@ def _settings(stored: Sequence[Stored]) -> str:
     return "\n".join(lines)
 
 
-def _verdicts(stored: Sequence[Stored]) -> str:
+def choices_table(stored: Sequence[Stored]) -> str:
     """How often each verdict stands at a policy that is truly above the behaviour, and at a ruinous one."""
     counts: dict[str, list[float]] = {}
     for each in stored:

@@ -1,8 +1,21 @@
 """How good a choice by estimates is, beside the truth: the figures of DOPE (Fu et al., 2021) and SCOPE-RL."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from score_rl.store.judgements import DOUBTFUL, MODEL, PESSIMISTIC
+
 TOP = 5
+
+
+def judged_rank(policy: Mapping[str, Any], end: str = "difference_low") -> float | None:
+    """By which the judge ranks a stored policy; `end` "difference" is by the middles of the intervals."""
+    if policy["rank"] is None:
+        return None
+    gain = min(policy["estimates"][kind][end] for kind in (PESSIMISTIC, MODEL))
+    return float(gain) - (1e12 if policy["verdict"] == DOUBTFUL else 0.0)
 
 
 def ranks(values: np.ndarray) -> np.ndarray:

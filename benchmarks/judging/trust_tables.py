@@ -1,4 +1,4 @@
-"""Put what `trust.py` and `d3rlpy_parity.py` stored into docs/judging.md: tables, and the picture.
+"""Put what `trust.py` and `d3rlpy_parity.py` stored into docs/judging.md and docs/selecting.md.
 
 python -m benchmarks.judging.trust_tables           rewrite them
 python -m benchmarks.judging.trust_tables --check   exit code 1 where the document differs from what is stored
@@ -16,17 +16,24 @@ import tyro
 from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 from score_rl.store.judgements import BETTER, DOUBTFUL, FITTED, IMPORTANCE, MODEL, PESSIMISTIC, ROBUST, SAME, WORSE
 
-from .measures import TOP, absolute_error, rank_correlation, regret, sharpe_ratio
+from .choosing import FINDING
+from .choosing_by_trust import table as rule_table
+from .choosing_summary import choices_table, in_order, rules_table, settings_table
+from .measures import TOP, absolute_error, judged_rank, rank_correlation, regret, sharpe_ratio
 from .policies import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
-DOCUMENT, PICTURE = ROOT / "docs" / "judging.md", ROOT / "docs" / "figures" / "judging" / "trust.svg"
+DOCUMENTS, PICTURE = (
+    (ROOT / "docs" / "judging.md", ROOT / "docs" / "selecting.md"),
+    ROOT / "docs" / "figures" / "judging" / "trust.svg",
+)
 ESTIMATORS = (FITTED, PESSIMISTIC, MODEL, IMPORTANCE, ROBUST)
 COLOURS = {BETTER: "#009e73", SAME: "#777777", WORSE: "#e69f00", DOUBTFUL: "#d55e00"}
 MEASURES = (
     "rank correlation", "per step", "regret@1", "regret@5", "absolute error", "Sharpe@5", "picks below the behaviour",
 )  # fmt: skip
+MIDDLES = "judge, by the middles of its intervals"
 DRAWS = 2_000  # of policies at random
 ACROSS = 3  # data sets beside each other in the figure
 
@@ -47,7 +54,8 @@ class Measured:
     def of(cls, stored: Mapping[str, Any]) -> "Measured":
         policies = stored["policies"]
         ranked = {kind: [p["estimates"].get(kind, {}).get("value") for p in policies] for kind in ESTIMATORS}
-        ranked["judge"] = [p["rank"] for p in policies]
+        ranked["judge"] = [judged_rank(p) for p in policies]
+        ranked[MIDDLES] = [judged_rank(p, "difference") for p in policies]
         ranked["least distance from the data"] = [None if p["moved"] is None else -p["moved"] for p in policies]
         ranked["highest Q"] = [p["own_value"] for p in policies]
         last = max(p["updates"] for p in policies)
@@ -75,14 +83,14 @@ def _numbers(column: Sequence[float | None]) -> np.ndarray:
     return np.array([-np.inf if value is None else value for value in column])
 
 
-def stored_sets(folder: Path = RESULTS / "judging") -> list[Measured]:
-    return [Measured.of(json.loads(file.read_text())) for file in sorted(folder.glob("*.json"))]
+def stored_results(folder: Path = RESULTS / "judging") -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
 
 
 def estimators_table(found: Sequence[Measured]) -> str:
     """Means over the data sets."""
     lines = ["| ranked by | " + " | ".join(MEASURES) + " |", "|---" * (1 + len(MEASURES)) + "|"]
-    for name in ("judge", *ESTIMATORS, "least distance from the data", "highest Q"):
+    for name in ("judge", MIDDLES, *ESTIMATORS, "least distance from the data", "highest Q"):
         columns = [(each, each.ranked_by[name]) for each in found]
         error = [absolute_error(v, e.per_step) for e, v in columns if name in ESTIMATORS and e.per_step is not None]
         below = sum(e.truth[int(np.argmax(v))] < e.behaviour for e, v in columns)
@@ -189,8 +197,18 @@ def draw(found: Sequence[Measured], path: Path = PICTURE) -> None:
     figure.savefig(path, metadata={"Date": None})
 
 
-def tables(found: Sequence[Measured]) -> dict[str, Callable[[], str]]:
+def _chosen() -> list[dict[str, Any]]:
+    """What `choosing.py` measured of whole grids."""
+    return in_order(stored_results(RESULTS / "choosing"), FINDING)
+
+
+def tables(results: Sequence[Mapping[str, Any]]) -> dict[str, Callable[[], str]]:
+    found = [Measured.of(result) for result in results]
     return {
+        "rule": lambda: rule_table(results),
+        "grid": lambda: rules_table(_chosen(), FINDING),
+        "settings": lambda: settings_table(_chosen()),
+        "choices": lambda: choices_table(_chosen()),
         "estimators": lambda: estimators_table(found),
         "sets": lambda: sets_table(found),
         "verdicts": lambda: verdicts_table(found),
@@ -205,12 +223,12 @@ class Arguments:
 
 
 def main(asked: Arguments) -> int:
-    found = stored_sets()
+    results = stored_results()
     stale = refresh(
-        [DOCUMENT], lambda text, folder: with_tables(text, "judging", tables(found)), change=not asked.check
+        DOCUMENTS, lambda text, folder: with_tables(text, "judging", tables(results)), change=not asked.check
     )
     if not asked.check:
-        draw(found)
+        draw([Measured.of(result) for result in results])
     return report_stale(stale, ROOT, "make tables" if asked.check else None)
 
 

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from benchmarks.judging.choosing_by_trust import of_trust, rules, table
-from score_rl.store.judgements import BETTER, DOUBTFUL, SAME
+from score_rl.store.judgements import BETTER, DOUBTFUL, MODEL, PESSIMISTIC, SAME
 
 
 def policy(name: str, verdict: str, rank: float, score: float, updates: int = 2_000) -> dict[str, Any]:
     return {
         "name": f"{name}, {updates}", "contender": name, "verdict": verdict, "rank": rank, "score": score,
+        "estimates": {kind: {"difference_low": rank} for kind in (PESSIMISTIC, MODEL)},
         "moved": 0.1, "updates": updates,
     }  # fmt: skip
 
@@ -31,7 +32,7 @@ def test_the_rule_takes_the_last_age_and_leaves_who_is_doubted() -> None:
     )
     assert each["choice"] == {"run": "score, 2000", "better": True}
     assert len(each["policies"]) == 4
-    assert rules()["score select's rule"](each) == 1.0
+    assert rules()["the rule of `score select`"](each) == 1.0
     assert rules()["always score, alpha 0.1"](each) == pytest.approx(1 / 3)
 
 
