@@ -54,8 +54,8 @@ def _ranked(name: str, rows: Sequence[Mapping[str, Any]]) -> Ranked:
     verdicts = [row["verdict"] for row in rows]
     together = next((bad for bad in (DOUBTFUL, WORSE, SAME) if bad in verdicts), BETTER)
     ranks = {row["name"]: judged_rank(row) for row in rows}
-    order = sorted(rows, key=lambda row: -(-math.inf if ranks[row["name"]] is None else ranks[row["name"]]))
-    return Ranked(Variant(name), together, ranks[order[-1]["name"]], tuple(row["name"] for row in order))
+    order = sorted(ranks.items(), key=lambda item: math.inf if item[1] is None else -item[1])
+    return Ranked(Variant(name), together, order[-1][1], tuple(run for run, _ in order))
 
 
 def rules() -> dict[str, Callable[[Stored], float]]:
