@@ -111,7 +111,7 @@ def rules_table(order: Sequence[Stored], finding: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _shown(value: float) -> str:
+def _shown(value: float | np.floating[Any]) -> str:
     """A share; a dash where a set was not asked."""
     return "–" if np.isnan(value) else f"{value:.2f}"
 
