@@ -34,6 +34,7 @@ from score_rl.paper.theory.mdp import (
     Model,
     action_value,
     check_policy,
+    optimal,
     policy_value,
 )
 from score_rl.paper.theory.precision import namespace, solve
@@ -138,6 +139,7 @@ class Trajectory:
     """OPO's iterates over k = 0 … K-1."""
 
     gaps: np.ndarray  # V_k^*(s_0) - V_k^{π_k}(s_0), the theorem's gap
+    plain_gaps: np.ndarray  # V^*(s_0) - V^{π_k}(s_0), without regularisation
     q: np.ndarray  # Q_k
     log_policies: np.ndarray  # log π_k, one more than Q_k
     lambdas: np.ndarray
@@ -147,6 +149,11 @@ class Trajectory:
     def policies(self) -> np.ndarray:
         """π_k, k = 0 … K."""
         return np.exp(self.log_policies)
+
+    @property
+    def average_gap(self) -> float:
+        """AveSubOptGap(K), the mean over k."""
+        return float(self.gaps.mean())
 
 
 def check_annealing(alpha: float) -> float:
@@ -246,9 +253,10 @@ def run_opo(
         if not np.isfinite(energy).all():
             raise overflow(eta, steps)
         iterates.append(iterate)
-    values, _, q, logs = (np.array(column) for column in zip(*iterates, strict=True))
+    values, plains, q, logs = (np.array(column) for column in zip(*iterates, strict=True))
+    best = float(mdp.d0 @ optimal(mdp)[0].max(-1))
     gaps = regularised_optima(mdp, pi_0, alpha, steps) - values
-    return Trajectory(gaps, q, np.concatenate([logs, log_softmax(energy)[None]]), lambdas, eta)
+    return Trajectory(gaps, best - plains, q, np.concatenate([logs, log_softmax(energy)[None]]), lambdas, eta)
 
 
 def improvement_along(trajectory: Trajectory, pi_star: np.ndarray, alpha: float, gamma: float) -> LemmaTerms:
