@@ -90,12 +90,12 @@ def workers(found: list[Machine]) -> str:
                 [
                     machine.name,
                     called,
-                    f"{start['seconds']:.1f}",
+                    f"{start['core_seconds']:.1f}",
                     f"{start['own']:,.0f}",
                     *(_core_microseconds(mine, task, number) for task, number in PLAYED),
                 ]
             )
-    headings = ["machine", "a worker acts by", "first answer, s", "own memory, MiB"]
+    headings = ["machine", "a worker acts by", "first answer, core-s", "own memory, MiB"]
     headings += [f"{task}, {'one policy' if number == 1 else f'{number} policies'}" for task, number in PLAYED]
     return table(headings, rows) + f"\n\n{measured_by(found, 'workers')}"
 
