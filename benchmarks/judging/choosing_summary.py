@@ -106,7 +106,7 @@ def rules_table(order: Sequence[Stored], finding: Sequence[str]) -> str:
     lines = ["| rule | " + " | ".join(each["set"] for each in order) + " | mean regret, held aside |"]
     lines.append("|---" * (len(order) + 2) + "|")
     for name, rule in rules(safe).items():
-        regret = np.mean([1 - rule(each) for each in aside]) if aside else np.nan
+        regret = float(np.mean([1 - rule(each) for each in aside])) if aside else float("nan")
         lines.append(f"| {name} | " + " | ".join(_shown(rule(each)) for each in order) + f" | {_shown(regret)} |")
     return "\n".join(lines)
 
