@@ -222,7 +222,7 @@ def test_five_hundred_damaged_stored_results(folder: Path, name: str, change: Ch
 
 def damage_checkpoints(folder: Path, seeds: range, change: Change) -> None:
     """Every change is noticed: a checkpoint that loads is the one that was written."""
-    arrays = {"state.w": np.arange(6, dtype=np.float32).reshape(2, 3), "state.n": np.array([1, 2])}
+    arrays = {"state.w": np.arange(600, dtype=np.float32).reshape(20, 30), "state.n": np.array([1, 2])}  # most of it
     path = save_checkpoint(folder, 7, arrays, {"runs": ["a"]})
     content = path.read_bytes()
     for seed in seeds:

@@ -36,7 +36,8 @@ class Variant:
     @property
     def label(self) -> str:
         """Such as score alpha=0.3 beta=0.2."""
-        return " ".join([self.algorithm, *(f"{name}={_short(value)}" for name, value in self.settings.items())])
+        settings = (f"{name}={_short(value)}" for name, value in self.settings.items())
+        return printable(" ".join([self.algorithm, *settings]))
 
     @classmethod
     def from_json(cls, stored: Fields) -> "Variant":
