@@ -67,8 +67,9 @@ def test_judging_on_a_machine_of_a_cluster_finds_what_judging_here_finds(score: 
     assert there == here
 
 
+@pytest.mark.slow
 def test_a_selection_trains_both_of_its_stages_on_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(tuple(variants_of(("bc", "td3-bc"))[:3]), Size((8,), 16), two_stages(40, 3, 20))
+    plan = Plan(tuple(variants_of(("bc", "td3-bc"))), Size((8,), 16), two_stages(40, 5, 20))
     made = score_rl.select(
         linear_plant.logs(20), plan=plan, seeds=1, hold_out=0.2, out=tmp_path / "out", quiet=True,
         on=debug(tmp_path, "at-once=1"),
