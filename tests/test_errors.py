@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from score_rl.cli import main
-from score_rl.errors import InputError, as_read, in_command_line, refuse_unwritable, with_flags
+from score_rl.errors import InputError, as_read, in_command_line, refuse_unwritable, unknown_name, with_flags
 
 
 def test_a_folder_that_can_be_written_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +67,9 @@ def test_a_command_names_flags_where_python_names_arguments(tmp_path: Path, caps
         main(["train", "--eval-every", "0", "--out", str(tmp_path / "out")])
     assert ended.value.code == 2
     assert capsys.readouterr().err == "score: --eval-every is 0; it must be 1 or more.\n"
+
+
+def test_a_near_name_is_found_without_case_and_behind_a_slash_and_a_far_one_is_not_proposed() -> None:
+    assert "did you mean 'score'?" in str(unknown_name("algorithm", "SCOR", ["score", "bc"]))
+    assert "did you mean 'evaluation/score'?" in str(unknown_name("metric", "scor", ["evaluation/score", "train/q"]))
+    assert "known: completion, train." in str(unknown_name("command", "score", ["train", "completion"]))

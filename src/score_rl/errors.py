@@ -84,8 +84,8 @@ def count(number: int, one: str, several: str | None = None) -> str:
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> InputError:
     """An `InputError` for a name that does not exist, with the nearest ones that do."""
     known = sorted(known)
-    spelled = {each.lower(): each for each in known}
-    near = [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=3, cutoff=0.45)]
+    spelled = {each.rpartition("/")[2].lower(): each for each in known} | {each.lower(): each for each in known}
+    near = dict.fromkeys(spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=3, cutoff=0.5))
     hint = f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known: {', '.join(known)}."
     return InputError(f"unknown {kind} {name!r}: {hint}")
 

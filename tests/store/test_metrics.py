@@ -94,3 +94,7 @@ def test_a_metric_is_found_by_the_end_of_its_name_and_an_unknown_one_names_those
     assert len(table.curve("evaluation/return")[0]) == 0, "known, but not measured"
     with pytest.raises(InputError, match=r"unknown metric 'scores': did you mean 'evaluation/score'"):
         table.curve("scores")
+    with pytest.raises(InputError, match=r"unknown metric 'train/p': did you mean 'train/q'"):
+        table.curve("train/p")
+    with pytest.raises(InputError, match=r"unknown metric 'evaluation/scor': did you mean 'evaluation/score'"):
+        table.curve("evaluation/scor")

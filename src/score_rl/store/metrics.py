@@ -22,6 +22,7 @@ Callback = Callable[[str, int, Mapping[str, float]], None]  # (run, update, what
 
 FILE = "metrics.csv"
 COLUMNS = ("run", "step", "name", "value")
+EVALUATED = tuple(f"evaluation/{name}{end}" for name in ("score", "return", "success") for end in ("", "_std"))
 LOST = "restore it from a copy, or remove it: going on with `resume` restores what the checkpoints hold"
 
 
@@ -106,7 +107,9 @@ class MetricsTable:
         ending = [each for each in known if each.endswith(f"/{name}")]
         if len(ending) == 1:
             return ending[0]
-        if "/" in name and name.partition("/")[0] in ("train", "evaluation", "speed"):
+        kind, _, rest = name.partition("/")
+        begun = any(each.startswith(f"{kind}/") for each in known)
+        if name in EVALUATED or (rest and kind in ("train", "evaluation", "speed") and not begun):
             return name  # such as the score of a training that has not been evaluated yet
         raise unknown_name("metric", name, known)
 
