@@ -109,7 +109,7 @@ def _section(data: DataJudgement, created: str, runs: Sequence[RunResult], files
     ]
     drawn = {policy.name: policy.judged for policy in policies if policy.judged.distance is not None}
     chosen = dict(list(drawn.items())[:MOST_DRAWN])
-    figures: dict[str, Drawn | None] = {"estimates": None, "actions": None, "uncertainty": None}
+    figures: Mapping[str, Drawn | None] = {"estimates": None, "actions": None, "uncertainty": None}
     if chosen:
         what = {
             "estimates": (estimate_intervals(drawn), "Reward per step beside the behaviour's, with 90 % intervals"),
