@@ -6,12 +6,12 @@ Only runs that finished count. A cell says how many of how many seeds it holds, 
 import csv
 import dataclasses
 import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 
-from score_rl.data.summary import decimals
 from score_rl.report.grouping import paper_cell
 from score_rl.report.published import (
     OVERALL,
@@ -47,7 +47,7 @@ def mean_and_std(mean: float, std: float | None) -> str:
 def digits_of(*numbers: float) -> int:
     """How many decimals show scores and returns: one, and more of returns from rewards of the order of 0.001."""
     largest = max(map(abs, numbers))
-    return 1 if not 0 < largest < SMALL else decimals(largest)
+    return 1 if not 0 < largest < SMALL else 2 - math.floor(math.log10(largest))
 
 
 @dataclasses.dataclass(frozen=True)
