@@ -162,7 +162,7 @@ def _row(one: Aged, judged: PolicyJudgement, earned: Any) -> dict[str, Any]:
 def main(asked: Arguments) -> None:
     keep_compiled_programs()
     began, size = time.monotonic(), SIZES[asked.size]
-    sets = FULL_SETS | SMALL_SETS
+    sets = {**FULL_SETS, **SMALL_SETS}
     contenders = SMALL if asked.size == "small" else FULL
     for name in asked.sets or (SMALL_SETS if asked.size == "small" else FULL_SETS):
         file = asked.out / f"{name.replace(':', '-')}.json"

@@ -52,7 +52,11 @@ def in_plant(plant: Plant) -> Truth:
         found = []
         for name, policy in policies.items():
             alone = Candidates({name: policy}, dataset.action_low, dataset.action_high)
-            played = play(plant, lambda seen, alone=alone: alone.act_on(seen)[0], episodes, 1)
+
+            def act(observations: np.ndarray, alone: Candidates = alone) -> np.ndarray:
+                return alone.act_on(observations)[0]
+
+            played = play(plant, act, episodes, 1)
             weights = discount ** np.arange(plant.horizon) * played.lasts
             ended = played.terminals.any(axis=1)
             time = np.where(ended, 1 / (1 - discount), weights.sum(axis=1))  # nothing is earned after it, for ever

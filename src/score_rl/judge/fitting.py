@@ -95,7 +95,8 @@ def fit_q(
         },
     )  # fmt: skip
     actions, known = _next_actions(dataset, candidates)
-    tables = [Table(*each, bootstrap_units(dataset)) for each in zip(actions, known, strict=True)]
+    units: Any = bootstrap_units(dataset)  # on the host until they are stacked
+    tables = [Table(*each, units) for each in zip(actions, known, strict=True)]
     first, treatment = _fit_critics(dataset, config, tables[-1:], None, effort.behaviour_updates, advance)
     parts, width = [], _policies_at_once(dataset, effort)
     for start in range(0, len(tables), width):
