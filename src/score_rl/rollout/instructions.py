@@ -1,9 +1,10 @@
 """A policy as a list of NumPy instructions: for a process that has physics to do and no use for a compiler.
 
-An action of ten episodes is some ten small operations. Between two steps of physics JAX takes about five times as long
-to start its compiled program as NumPy takes for all of them, and a process without JAX starts in half a second.
-So acting is traced once, in JAX, and what it comes to is written down: operations, where their inputs come from, and
-constants. Whatever depends on the policy alone is done once for a policy, and not for every step.
+An action of ten episodes is some ten small operations. Between two steps of physics, starting JAX's compiled program
+takes longer than NumPy takes for all of them. A process without JAX also starts sooner and is smaller. It was measured:
+"Processes with and without JAX" in docs/performance.md. So acting is traced once, in JAX, and written down: operations,
+where their inputs come from, and constants. Whatever depends on the policy alone is done once for a policy, and not for
+every step.
 
 Policies that do something which is not in `OPERATIONS` cannot be written down (`NotPortable`): those that draw
 candidates and pick one, so far.
