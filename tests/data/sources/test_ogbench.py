@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,7 +116,7 @@ def test_buttons_drawers_and_windows_are_labelled_as_the_package_does(environmen
     name = f"{environment}-play-singletask-task1"
     episodes = OracleEpisodes(OracleTask(environment, "play", steps=11, random_actions=0.0), 0)
     recorded = [episodes.record(number) for number in range(2)]
-    rows = {column: np.concatenate([each[column] for each in recorded]) for column in recorded[0]}
+    rows: dict[str, Any] = {column: np.concatenate([each[column] for each in recorded]) for column in recorded[0]}
     task = gymnasium.make(f"{environment}-singletask-task1-v0")
     task.reset()
     inner = task.unwrapped
