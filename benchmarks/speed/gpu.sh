@@ -1,5 +1,5 @@
 #!/bin/sh
-# The figures of docs/performance.md that need a GPU and many cores, in pieces that fit a short lease; merged into OUT.
+# The figures of docs/performance.md that need a GPU and many cores, in pieces that fit a short rental; merged into OUT.
 #
 #   benchmarks/speed/gpu.sh OUT STEP...            OUT is a JSON file, say benchmarks/results/speed/h200.json
 #

@@ -1,4 +1,4 @@
-"""The script for a lent GPU, all of it tiny: it trains, is called again, and its parcel goes on elsewhere."""
+"""The script for a rented GPU, all of it tiny: it trains, is called again, and its parcel goes on elsewhere."""
 
 import os
 import subprocess
@@ -13,13 +13,13 @@ from benchmarks.training.queue.wanted import stored_runs
 from score_rl.report.stored_results import read_stored
 
 pytest.importorskip("ogbench", reason="score-rl[ogbench] is not installed")
-SCRIPT = Path(__file__).parents[3] / "benchmarks" / "training" / "lease.sh"
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "training" / "rented_gpu.sh"
 SAMPLES = "SCORE_RL_D4RL_SAMPLES"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(SAMPLES not in os.environ, reason=f"{SAMPLES} names no folder with D4RL's files")
-def test_what_one_lease_reached_the_next_one_knows(tmp_path: Path) -> None:
+def test_what_one_machine_reached_the_next_one_knows(tmp_path: Path) -> None:
     first = called(tmp_path, "first", minutes=8)
     assert "3 jobs finished, 0 failed." in first
     home = Unpack(tmp_path / "first-out", tmp_path / "work", tmp_path / "six-sets", tmp_path / "results")

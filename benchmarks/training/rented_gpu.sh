@@ -1,12 +1,12 @@
 #!/bin/sh
-# OGBench's table and the queue of the six sets side by side on a GPU that is lent for a short while, in commands that
+# OGBench's table and the queue of the six sets side by side on a GPU that is rented for a short while, in commands that
 # may not last longer than some minutes. Call it again and again: it goes on where it stopped. What was reached comes
 # home in OUT, in a few files of limited size.
 #
-#   benchmarks/training/lease.sh SOURCES OUT MINUTES            SOURCES holds D4RL's three *_medium-v2.hdf5
-#   PARCEL=FOLDER benchmarks/training/lease.sh ...              on another machine: with what came home from the last one
-#   FAMILIES="cube-single" METHODS="score-grid score-chosen" SLOTS=4 AT_ONCE=6 LAST=1 benchmarks/training/lease.sh ...
-#   TRIAL=1 benchmarks/training/lease.sh SOURCES OUT 2          all of it tiny, to see that it works
+#   benchmarks/training/rented_gpu.sh SOURCES OUT MINUTES            SOURCES holds D4RL's three *_medium-v2.hdf5
+#   PARCEL=FOLDER benchmarks/training/rented_gpu.sh ...              on another machine: with what came home from the last one
+#   FAMILIES="cube-single" METHODS="score-grid score-chosen" SLOTS=4 AT_ONCE=6 LAST=1 benchmarks/training/rented_gpu.sh ...
+#   TRIAL=1 benchmarks/training/rented_gpu.sh SOURCES OUT 2          all of it tiny, to see that it works
 #
 # LAST=1 begins no job of the queue that would be interrupted. Where the copy has no git, SCORE_RL_CODE_VERSION names the
 # commit. Take what came home with `python -m benchmarks.training.queue.parcels unpack OUT`, and `make evidence`.
@@ -16,7 +16,7 @@ sources=$1 out=$2 minutes=$3
 root=$(cd "$(dirname "$0")/../.." && pwd)
 PYTHONPATH=$root:$root/src${PYTHONPATH:+:$PYTHONPATH}
 export PYTHONPATH
-python=${PYTHON:-python} work=${WORK:-runs/lease}
+python=${PYTHON:-python} work=${WORK:-runs/rented}
 families=${FAMILIES:-cube-single scene cube-double} methods=${METHODS:-iql rebrac bc fql score td3-bc}
 small="" tiny=""
 [ -z "${TRIAL:-}" ] || {
