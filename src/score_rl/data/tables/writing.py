@@ -73,6 +73,7 @@ class FileSink(Tally):
         self._path, self._written = path, 0
         self._replacing = replacing(path)
         self._file: Any = None
+        self._lacking: list[str] | None = None  # the columns that are to be written; known from the first rows on
 
     def __enter__(self) -> "FileSink":
         self._temporary = self._replacing.__enter__()
@@ -95,11 +96,11 @@ class FileSink(Tally):
         self.count(rows)
         if self._file is None:
             self._file = _opened(self._temporary, "w")
-        if not self._written:
-            self._wanted = [key for key in rows if key not in self._file]
-            for key in self._wanted:
+        if self._lacking is None:
+            self._lacking = [key for key in rows if key not in self._file]
+            for key in self._lacking:
                 create_column(self._file, key, rows[key], total)
-        for key in self._wanted:
+        for key in self._lacking:
             self._file[key][self._written : self._written + len(rows[key])] = rows[key]
         self._written += len(rows["rewards"])
 
