@@ -129,7 +129,8 @@ def test_a_node_that_breaks_every_task_gets_no_more_of_them(nodes: Nodes, tmp_pa
 
 HOLDING = (
     "import ray, sys, time; ray.init(address=sys.argv[1], log_to_driver=False);"
-    "held = ray.remote(num_cpus=1)(lambda: time.sleep(600)).remote(); time.sleep(2); print(1, flush=True); ray.get(held)"
+    "held = ray.remote(num_cpus=1)(lambda: time.sleep(600)).remote();"
+    "time.sleep(2); print(1, flush=True); ray.get(held)"
 )
 
 
