@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from score_rl.cluster import cluster
-from score_rl.cluster.orders import Order
+from score_rl.cluster.orders import Order, own_versions
 from score_rl.disk import private_folder
 from tests.store.test_records import RECORD
 
@@ -36,9 +36,13 @@ def test_no_job_is_taken_over_that_a_folder_alone_names(
     made: Any = cluster("slurm:local", f"logs={tmp_path / 'logs'}")
     with made.connected() as engine:
         for token in ("0" * 32, "../../0", str(tmp_path / "0")):
-            order = Order(0, str(tmp_path / "attempt-1"), token, RECORD.request, RECORD.runs, (), shared=True)
+            order = Order(
+                0, str(tmp_path / "attempt-1"), token, RECORD.request, RECORD.runs, (), own_versions(), shared=True
+            )
             assert not engine.adopt(order)
-        order = Order(0, str(tmp_path / "attempt-1"), "a" * 32, RECORD.request, RECORD.runs, (), shared=True)
+        order = Order(
+            0, str(tmp_path / "attempt-1"), "a" * 32, RECORD.request, RECORD.runs, (), own_versions(), shared=True
+        )
         noted = private_folder(tmp_path / "cache" / "jobs") / f"{order.token}.json"
         for job in ("-1", "0x5", "--user=me", None):
             noted.write_text(json.dumps(said | {"job": job}))
