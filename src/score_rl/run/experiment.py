@@ -247,20 +247,16 @@ class Experiment(Sequence[TrainedRun]):
         return [(run.id, run) for run in self.runs]
 
     def get(self, which: Any, default: Any = None) -> Any:
-        """The run `which` by its id or its number, or `default` where there is none."""
-        try:
-            return self[which]
-        except (InputError, IndexError):
-            return default
+        """The run with the id `which`, or `default` where there is none."""
+        return dict(self.items()).get(which, default)
 
     def __getitem__(self, which: Any) -> Any:
         """A run by its id or its number, several by a slice."""
         if isinstance(which, TrainedRun):
             which = which.id
-        names = self.keys()
-        if isinstance(which, str) and which not in names:
-            raise unknown_name("run", which, names)
-        return self.runs[names.index(which) if isinstance(which, str) else which]
+        if isinstance(which, str) and which not in self.keys():
+            raise unknown_name("run", which, self.keys())
+        return self.runs[self.keys().index(which) if isinstance(which, str) else which]
 
     def __repr__(self) -> str:
         try:

@@ -33,11 +33,12 @@ def test_a_process_ends_in_good_order_when_the_one_that_started_it_was_killed(tm
         "while True: time.sleep(0.05)\n"
     )
     start = f"import subprocess, sys; subprocess.Popen([sys.executable, {str(child)!r}, {str(tmp_path)!r}]).wait()"
-    parent = subprocess.Popen([sys.executable, "-c", start], cwd=Path(__file__).parents[3])
-    assert appears(tmp_path / "ready")
-    assert not (tmp_path / "ended").exists()
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
+    root = str(Path(__file__).parents[3])
+    with subprocess.Popen([sys.executable, "-c", start], env=os.environ | {"PYTHONPATH": root}) as parent:
+        began = appears(tmp_path / "ready")
+        assert not (tmp_path / "ended").exists()
+        parent.send_signal(signal.SIGKILL)
+    assert began
     assert appears(tmp_path / "ended")
 
 
