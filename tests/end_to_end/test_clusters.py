@@ -78,6 +78,7 @@ def test_a_selection_trains_both_of_its_stages_on_a_cluster(tmp_path: Path, monk
     assert engines(tmp_path / "out") == ["SLURM"] * 2
 
 
+@pytest.mark.slow
 def test_an_experiment_of_the_paper_trains_on_a_cluster(score: Score, tmp_path: Path) -> None:
     done = score("experiment", "run", "sweep-beta", "--scale", "smoke", "--quiet", "--on", "slurm:debug")
     assert done.code == 0, done.err

@@ -40,7 +40,7 @@ def check(name: str, folder: Path, scale: str) -> dict[str, Any]:
 
 
 # One of each kind in the fast tests, every name in all of them.
-FAST = ("main-table", "grid", "runtime", "uncertainty-map", "ablation-constraint", "sweep-beta", "false-correlation")
+FAST = ("main-table", "grid", "uncertainty-map", "sweep-beta", "false-correlation")
 NAMES = [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in EXPERIMENTS]
 
 

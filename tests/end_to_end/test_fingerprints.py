@@ -12,6 +12,7 @@ from tests.end_to_end.fingerprints import ABLATIONS, STORED, fingerprint, names
 # Other processors and compilers round otherwise. After 24 updates that has grown to this; MOReL's natural gradient and
 # its line search make more of it.
 TOLERANCE = {"absolute_sum": 1e-6, "measured": 1e-4}
+SLOW = ("morel",)
 NEWER = {"fql"}  # methods that version 0.1.0 did not have
 MOREL = {"absolute_sum": 1e-3, "measured": 0.2}
 
@@ -23,7 +24,7 @@ def same_machine(about: dict[str, str]) -> bool:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in ABLATIONS else name
+        pytest.param(name, marks=pytest.mark.slow) if name in (*ABLATIONS, *SLOW) else name
         for name in names()
         if name not in NEWER
     ],

@@ -73,7 +73,7 @@ MOPO: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "settings"), [("score", SMALL), ("mopo", MOPO)])
+@pytest.mark.parametrize(("name", "settings"), [("score", SMALL), pytest.param("mopo", MOPO, marks=pytest.mark.slow)])
 def test_it_trains_what_an_experiment_trains(
     name: str, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -185,7 +185,7 @@ def test_updates_agree_in_float64(options: dict[str, Any]) -> None:
         assert difference(before, reference.actor) > 1e-4
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1])
+@pytest.mark.parametrize("rate", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 def test_an_update_whose_passes_are_kernels(rate: float) -> None:
     """Without dropout it is the same update; with it, the weight is one of the same distribution."""
     options = SMALL | {"hidden": (64, 64), "mmd_samples": 2, "warmup_steps": 0, "passes": 50}

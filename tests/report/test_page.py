@@ -314,6 +314,7 @@ def test_nothing_is_shown_or_copied_that_a_link_leads_to(tmp_path: Path, name: s
     assert not list((tmp_path / "out").rglob("raw/*"))
 
 
+@pytest.mark.slow
 def test_the_repositorys_kept_results_make_a_page(tmp_path: Path) -> None:
     from pathlib import Path
 

@@ -1,6 +1,7 @@
 """A disk that is away for a while: waited for, and nothing is lost, torn or put elsewhere."""
 
 import errno
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -25,11 +26,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def fails(number: int, times: int, then: Callable[[], Any] = lambda: None) -> Callable[[], Any]:
     """What fails so often with an error of the system."""
-    left = [number] * times
+    tries = itertools.count(1)
 
     def action() -> Any:
-        if left:
-            raise OSError(left[0], os.strerror(left.pop()))
+        if next(tries) <= times:
+            raise OSError(number, os.strerror(number))
         return then()
 
     return action

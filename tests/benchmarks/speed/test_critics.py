@@ -18,6 +18,7 @@ from score_rl.nets.precision import Arithmetic
 INTERPRET = jax.default_backend() != "gpu"
 
 
+@pytest.mark.slow
 def test_ways_take_turns_and_are_stored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ways = ("layers:units=64", "streamed:stored=True,sums=64/4/2/8")
     asked = critics.Arguments(

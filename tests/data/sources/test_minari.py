@@ -98,7 +98,7 @@ def test_the_environment_is_named_where_gymnasium_knows_it(home: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("minari:no/such-v0", "cannot be had"),
+        pytest.param("minari:no/such-v0", "cannot be had", marks=pytest.mark.slow),  # Minari asks the network for long
         ("minari:hopper-medium", "they end with a version, such as minari:mujoco/hopper/medium-v0"),
         ("minari:plant/pixels-v0", "has the action space Discrete"),
     ],

@@ -101,6 +101,7 @@ def test_tables_work_with_nothing_and_with_everything(tmp_path: Path) -> None:
 # -- the command that shows all methods ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_main_table_from_stored_has_the_same_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stored: Evidence
 ) -> None:
