@@ -93,15 +93,15 @@ def test_jobs_go_on_without_their_driver_and_the_next_one_takes_them_over(
 ) -> None:
     out = tmp_path / "out"
     on = ("--on", kind, "--task", "at-once=2", f"logs={tmp_path / 'logs'}", "partition=gpu", "minutes=30")
-    process = start_process("train", *REQUEST, "--steps", "300000", "--out", out, *on)
+    first = start_process("train", *REQUEST, "--steps", "300000", "--out", out, *on)
 
     def newest() -> list[Any]:
         return [checkpoints(path) for path in out.glob("parts/fleet-*/attempt-1/fleet-*")]
 
-    wait_for(lambda: any(newest()), process, 300)
+    wait_for(lambda: any(newest()), first, 300)
     assert len(set(jobs_of(out))) == 2
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    first.kill()
+    first.wait()  # its pipes stay open until its local jobs end
     before, until = newest(), time.monotonic() + 60
     while newest() == before:
         assert time.monotonic() < until, "jobs go on without the driver"
@@ -109,6 +109,7 @@ def test_jobs_go_on_without_their_driver_and_the_next_one_takes_them_over(
     process = start_process("train", "--resume", out, *on)
     _, err = process.communicate(timeout=500)
     assert process.returncode == 0, err
+    first.communicate()
     assert_same_result(out, trained_alone(out, tmp_path / "alone"))
     assert "attempt-2" not in err
     assert not (out / "parts").exists()
