@@ -106,7 +106,15 @@ def observations(rows: int = 7, spread: float = 1.0, seed: int = 1) -> np.ndarra
     return np.random.default_rng(seed).normal(0, spread, (rows, OBSERVATIONS)).astype(np.float32)
 
 
-@pytest.fixture(params=[*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS)])
+SLOW_VARIANTS = [pytest.param(name, marks=pytest.mark.slow) for name in VARIANTS]
+
+
+def marked_slow(*slow: str) -> list[Any]:
+    """All algorithms, some of them for the slow tests alone."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in slow else name for name in NAMES]
+
+
+@pytest.fixture(params=[*NAMES, *SLOW_VARIANTS])
 def subject(request: Any) -> Trained:
     return trained(request.param)
 
@@ -242,6 +250,7 @@ def test_training_that_was_stored_goes_on_as_if_nothing_had_been(subject: Traine
         np.testing.assert_array_equal(array, subject.end[name], err_msg=name)
 
 
+@pytest.mark.parametrize("subject", [*marked_slow("mopo", "morel", "uwac"), *SLOW_VARIANTS], indirect=True)
 def test_a_run_alone_and_among_eight_others_is_the_same_run(subject: Trained) -> None:
     name, place = subject.algorithm.name, 4
     varied = {"discount": 0.9} if hasattr(subject.config, "discount") else {}

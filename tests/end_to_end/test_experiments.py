@@ -145,6 +145,7 @@ def test_plan_says_what_would_be_trained(score: Score, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_kept_results_are_shown_without_training(score: Score, tmp_path: Path) -> None:
     done = score(
         "experiment", "run", "main-table", "aggregates", "profiles", "--from-stored", STORED, "--out", tmp_path

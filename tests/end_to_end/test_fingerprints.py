@@ -12,7 +12,7 @@ from tests.end_to_end.fingerprints import ABLATIONS, STORED, fingerprint, names
 # Other processors and compilers round otherwise. After 24 updates that has grown to this; MOReL's natural gradient and
 # its line search make more of it.
 TOLERANCE = {"absolute_sum": 1e-6, "measured": 1e-4}
-SLOW = ("morel",)
+SLOW = ("mopo", "morel", "uwac")
 NEWER = {"fql"}  # methods that version 0.1.0 did not have
 MOREL = {"absolute_sum": 1e-3, "measured": 0.2}
 

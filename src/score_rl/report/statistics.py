@@ -12,6 +12,7 @@ they are ten apart, and a bootstrap of two knows nothing but the two. The seeds 
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -282,6 +283,17 @@ def aggregates(
     is what is missing to `target` on average, scores above it counting as `target`. Every method draws the same
     random numbers, so its interval does not depend on which others are there.
     """
+    return {
+        method: dict(_aggregated(np.asarray(matrix, float).tobytes(), matrix.shape, target, repetitions, seed))
+        for method, matrix in matrices.items()
+    }
+
+
+@functools.lru_cache(maxsize=256)
+def _aggregated(
+    scores: bytes, shape: tuple[int, ...], target: float, repetitions: int, seed: int
+) -> dict[str, Estimate]:
+    """Of one method. A page asks for the same several times, and each takes about a second."""
     library, metrics = require_rliable()
 
     def measure(scores: Float[np.ndarray, "seeds datasets"]) -> Float[np.ndarray, " 4"]:
@@ -294,14 +306,9 @@ def aggregates(
             ]
         )
 
-    found = {}
-    for method, matrix in matrices.items():
-        points, (low, high) = _bootstrap(library, matrix, measure, repetitions, seed)
-        found[method] = {
-            name: Estimate(float(points[place]), float(low[place]), float(high[place]))
-            for place, name in enumerate(AGGREGATES)
-        }
-    return found
+    points, (low, high) = _bootstrap(library, np.frombuffer(scores).reshape(shape), measure, repetitions, seed)
+    numbers = zip(points, low, high, strict=True)
+    return {name: Estimate(*map(float, three)) for name, three in zip(AGGREGATES, numbers, strict=True)}
 
 
 def profiles(
