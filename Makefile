@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev train test test-all lint format docs speed tables evidence theory clean
+.PHONY: help install install-dev train test test-all lint format docs speed tables evidence theory figures clean
 
 help:  ## list the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -69,6 +69,8 @@ evidence: $(VENV)/.installed-dev  ## put the stored scores beside the paper's: R
 
 theory: $(VENV)/.installed-dev  ## run every study of the paper's theory and put what it finds into docs/theory.md (a minute)
 	@$(BIN)/python -m score_rl.paper.evidence.theory_tour
+
+figures: tables evidence theory  ## all three: every figure and table of the documents, from stored files and the studies
 
 clean:  ## remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist site src/*.egg-info
