@@ -68,9 +68,9 @@ def methods(evidence: Evidence, base: Path) -> str:
         return "Nothing is stored yet."
     paragraphs = [table(headings, rows, (3, 10)), other_methods(evidence)]
     if evidence.variants:
-        paragraphs.append(f"With other settings than their authors': {listed(evidence.variants, base)}.")
+        paragraphs.append(f"These runs have other settings than their authors':\n\n{listed(evidence.variants, base)}")
     if evidence.others:
-        paragraphs.append(f"Stored as well, and shown nowhere else: {listed(evidence.others, base)}.")
+        paragraphs.append(f"These runs are stored too, and no table shows them:\n\n{listed(evidence.others, base)}")
     return "\n\n".join(paragraphs)
 
 
@@ -84,8 +84,9 @@ def method_cells(result: Result, base: Path) -> list[str]:
 
 
 def listed(results: Sequence[Result], base: Path) -> str:
-    return "; ".join(
-        f"{algorithm_title(r.algorithm)} on {r.dataset} ("
+    """One item for each result."""
+    return "\n".join(
+        f"- {algorithm_title(r.algorithm)} on {r.dataset} ("
         + ", ".join(filter(None, (r.unusual, r.data, length(r), r.precision)))
         + f"): {link(spread(r.scores), r.files, base)}"
         + ("" if (paper := paper_of(r)) is None or not r.unusual else f", paper {paper}")
