@@ -89,9 +89,9 @@ def test_a_disk_that_is_away_is_waited_for(
 def test_a_machine_that_sleeps_changes_nothing(tmp_path: Path) -> None:
     """The training and its judges stop at once, are away for a while, and go on."""
     request = [
-        "--dataset", "replica:hopper-medium", "--seeds", 0, 1, "--transitions", 3000, "--steps", 400, "--log-every", 10,
-        "--eval-every", 20, "--eval-episodes", 2, "--config.hidden", "16,16", "--config.batch-size", 16,
-        "--checkpoint-minutes", 0, "--precision", "float32",
+        "--dataset", "replica:hopper-medium", "--seeds", 0, 1, "--transitions", 3000, "--steps", 8000,
+        "--log-every", 20, "--eval-every", 100, "--eval-episodes", 2, "--config.hidden", "16,16",
+        "--config.batch-size", 16, "--checkpoint-minutes", 0, "--precision", "float32",
     ]  # fmt: skip
     Training(*request, "--out", tmp_path / "undisturbed").end()
     training, folder = Training(*request, "--out", tmp_path / "out"), tmp_path / "out"
