@@ -1,7 +1,7 @@
 """Record OGBench's data, train the methods of docs/ogbench.md on them, and store the results.
 
     python -m benchmarks.training.ogbench --out runs/ogbench --seconds 560
-    python -m benchmarks.training.ogbench --out runs/ogbench --families scene puzzle-3x3 --seeds 3 --steps 300000
+    python -m benchmarks.training.ogbench --out runs/ogbench --families scene puzzle-3x3 --seeds 2 --steps 200000
     python -m benchmarks.training.ogbench --out runs/field --protocol field
     python -m benchmarks.training.ogbench --out runs/trial --families cube-single --methods bc iql --tasks 2 \\
       --transitions 150000 --hidden 256 256 --seeds 1 --steps 60000 --at-once 1        # two CPU cores: a trial

@@ -43,15 +43,15 @@ class Arguments:
     """Methods of the table; score-chosen begins when score-grid has ended."""
     protocol: Literal["own", "field"] = "own"
     """field: 1 M updates, 8 seeds, 50 episodes every 100,000 updates, whatever the next five say."""
-    seeds: int = 2
+    seeds: int = 3
     """Runs of each method on each task."""
-    steps: int = 200_000
+    steps: int = 300_000
     """Updates."""
     grid_steps: int = 100_000
     """Updates of SCORE's grid, which has one seed."""
-    evaluations: int = 4
+    evaluations: int = 6
     """Along each curve."""
-    episodes: int = 25
+    episodes: int = 15
     """Of each evaluation."""
     seconds: float = float("inf")
     """Stop everything after so long."""

@@ -129,7 +129,7 @@ def test_what_ended_before_is_not_done_again(tmp_path: Path, monkeypatch: pytest
 
 def test_a_longer_table_is_trained_after_a_shorter_one(tmp_path: Path) -> None:
     """Marks of one length say nothing of another, nor those of a trial's few rows of the whole recording."""
-    short, long = Arguments(tmp_path), Arguments(tmp_path, seeds=3, steps=300_000)
+    short, long = Arguments(tmp_path), Arguments(tmp_path, seeds=8, steps=1_000_000)
     mark_of(short, "train:scene:bc").touch()
     assert not mark_of(long, "train:scene:bc").exists()
     assert mark_of(short, "record:scene") == mark_of(long, "record:scene")
