@@ -8,18 +8,21 @@ once            of an experiment: the driver connects, and asks machines about t
 a fleet         its task starts, takes its data, and is gathered
 while training  the share by which training itself takes longer: progress files, the driver's looks
 
-Each is trained twice, and the first time fills the caches. The long one is trained once. CPU time is of all processes
-that the command started and waited for, so not of Ray's. Wall time tells something only where nothing else runs.
+Both train at the same time, each on half of the cores, which they exchange from round to round. So whatever slows the
+machine slows both. A round before the first fills the caches. All that tasks need runs on their half: driver, workers
+and Ray itself. Where training has the rest of a machine to itself, it costs less.
 """
 
 import argparse
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.cluster.storing import store
@@ -38,21 +41,30 @@ def hidden(fleets: int) -> list[str]:
     return [f"{128 - 8 * number},128" for number in range(fleets)]
 
 
-def timed(arguments: list[str]) -> dict[str, float]:
-    """Seconds of the clock and of all cores."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+Times = dict[str, list[float]]  # of a training by where it ran, a number for each round
+
+
+def timed(arguments: Sequence[str], cores: set[int]) -> float:
+    """Seconds of the clock, on these cores."""
     command = [sys.executable, "-c", "from score_rl.cli import main; main()", *arguments]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": time.perf_counter() - began, "cpu": used}
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, preexec_fn=lambda: os.sched_setaffinity(0, cores))
+    return time.perf_counter() - began
 
 
-def costs(found: dict[str, dict[str, dict[str, float]]], kind: str) -> dict[str, float]:
-    """From differences between tasks and this machine."""
-    more = {name: case["tasks"][kind] - case["here"][kind] for name, case in found.items()}
+def halves() -> tuple[set[int], set[int]]:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        raise SystemExit("both train at the same time: that takes two cores.")
+    middle = len(cores) // 2
+    return set(cores[:middle]), set(cores[middle : 2 * middle])
+
+
+def costs(found: Mapping[str, Times]) -> dict[str, float]:
+    """From the middle differences between tasks and this machine."""
+    more = {name: median(t - h for t, h in zip(of["tasks"], of["here"], strict=True)) for name, of in found.items()}
     a_fleet = (more["several"] - more["one"]) / (MANY - 1)
-    longer = found["long"]["here"][kind] - found["one"]["here"][kind]
+    longer = median(found["long"]["here"]) - median(found["one"]["here"])
     once, share = more["one"] - a_fleet, (more["long"] - more["one"]) / longer
     return {
         "once, s": once, "a fleet, s": a_fleet, "while training, share": share,
@@ -64,31 +76,31 @@ def costs(found: dict[str, dict[str, dict[str, float]]], kind: str) -> dict[str,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--on", default="processes:1")
-    parser.add_argument("--steps", type=int, default=50_000, help="updates of the long training")
+    parser.add_argument("--steps", type=int, default=20_000, help="updates of the long training")
+    parser.add_argument("--rounds", type=int, default=4, help="an even number, so that both have each half as often")
     parser.add_argument("--out", type=Path, help="JSON file for the numbers, added to what is in it")
     asked = parser.parse_args()
     cases = {"one": (1, SHORT), "several": (MANY, SHORT), "long": (1, asked.steps)}
-    found: dict[str, dict[str, Any]] = {}
-    loads = [os.getloadavg()[0]]
-    with tempfile.TemporaryDirectory() as scratch:
-        for warm in (True, False):
+    found: dict[str, Times] = {name: {"here": [], "tasks": []} for name in cases}
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(2) as both:
+        for number in range(-1, asked.rounds):
             for name, (fleets, steps) in cases.items():
-                if warm and name == "long":
+                if number < 0 and name == "long":
                     continue
                 shared = ["train", *OPTIONS.split(), "--config.hidden", *hidden(fleets), "--steps", str(steps)]
-                for where, on in (("here", []), ("tasks", ["--on", asked.on])):
-                    out = Path(scratch) / f"{name}-{where}-{warm}"
-                    took = timed([*shared, "--out", str(out), *on])
-                    print(f"{'filling caches, ' if warm else ''}{name}, {where}: {took}", flush=True)
-                    if not warm:
-                        found.setdefault(name, {})[where] = took
-                loads.append(os.getloadavg()[0])
-    steps = {name: case[1] for name, case in cases.items()}
-    result = {kind: costs(found, kind) for kind in ("wall", "cpu")}
-    for kind, values in result.items():
-        for name, value in values.items():
-            print(f"{kind}: {name:<48} {value:.4f}")
-    store(asked.out, asked.on, {"steps": steps, "measured": found, "load averages": loads, **result})
+                folder = Path(scratch) / f"{name}-{number}"
+                here = [*shared, "--out", str(folder / "here")]
+                tasks = [*shared, "--out", str(folder / "tasks"), "--on", asked.on]
+                took = list(both.map(timed, (here, tasks), halves()[:: -1 if number % 2 else 1]))
+                print(f"round {number}, {name}: here {took[0]:.2f} s, as tasks {took[1]:.2f} s", flush=True)
+                if number >= 0:
+                    for where, seconds in zip(("here", "tasks"), took, strict=True):
+                        found[name][where].append(seconds)
+    lengths: dict[str, Any] = {name: case[1] for name, case in cases.items()}
+    result = costs(found)
+    for name, value in result.items():
+        print(f"{name:<48} {value:.4f}")
+    store(asked.out, asked.on, {"steps": lengths, "seconds": found, **result})
 
 
 if __name__ == "__main__":
