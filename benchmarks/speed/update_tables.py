@@ -212,6 +212,13 @@ def _range(values: list[float], form: str) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def _spread(noise: list[float]) -> str:
+    """The middle half of the ratios, or the only one."""
+    if len(noise) == 1:
+        return f"{noise[0]:.2f}, one round"
+    return f"{noise[len(noise) // 4]:.2f} to {noise[-1 - len(noise) // 4]:.2f}"
+
+
 def versions(found: list[Machine]) -> str:
     """This code beside an earlier version, and the earlier version beside itself, which shows the noise."""
     rows = []
@@ -228,7 +235,7 @@ def versions(found: list[Machine]) -> str:
                     rate(before),
                     rate(now),
                     f"{fleet['times']:.2f} ×",
-                    f"{noise[len(noise) // 4]:.2f} to {noise[-1 - len(noise) // 4]:.2f}",
+                    _spread(noise),
                 ]
             )
     headings = ["machine", "fleet", f"{', '.join(earlier)}, run-steps/s", "this code", "as fast", "the same code twice"]

@@ -5,7 +5,7 @@
 #
 #   benchmarks/training/rented_gpu.sh SOURCES OUT MINUTES            SOURCES holds D4RL's three *_medium-v2.hdf5
 #   PARCEL=FOLDER benchmarks/training/rented_gpu.sh ...              on another machine: with what came home from the last one
-#   FAMILIES="cube-single" METHODS="score-grid score-chosen" SLOTS=4 AT_ONCE=6 LAST=1 benchmarks/training/rented_gpu.sh ...
+#   FAMILIES="cube-single" METHODS="score-grid score-chosen" SLOTS=4 AT_ONCE=3 LAST=1 benchmarks/training/rented_gpu.sh ...
 #   TRIAL=1 benchmarks/training/rented_gpu.sh SOURCES OUT 2          all of it tiny, to see that it works
 #
 # LAST=1 begins no job of the queue that would be interrupted. Where the copy has no git, SCORE_RL_CODE_VERSION names the
@@ -32,7 +32,7 @@ mkdir -p "$work" "$out"
 if command -v nvidia-cuda-mps-control > /dev/null; then nvidia-cuda-mps-control -d || true; fi  # fails if it runs
 trap 'kill $ogbench $queue 2> /dev/null || true' INT TERM
 "$python" -m benchmarks.training.ogbench --out "$work/ogbench" --seconds $((minutes * 60 + 30)) --families $families \
-  --methods $methods --at-once "${AT_ONCE:-6}" $tiny > "$work/ogbench.txt" 2>&1 &
+  --methods $methods --at-once "${AT_ONCE:-2}" $tiny > "$work/ogbench.txt" 2>&1 &
 ogbench=$!
 "$python" -m benchmarks.training.queue --minutes "$minutes" --sources "$sources" --work "$work/queue" \
   --results "$work/results" --slots "${SLOTS:-4}" --beside "$work/ogbench/trainings" ${LAST:+--only-what-ends} $small &

@@ -254,6 +254,17 @@ def test_the_map_holds_if_all_are_told_apart_and_halfcheetah_best() -> None:
     assert uncertainty_map(map_of(halfcheetah=0.9, hopper=0.4)).startswith("**does not hold**")
 
 
+def test_several_seeds_must_tell_the_experts_pairs_apart_with_their_whole_interval() -> None:
+    def map_of(low: float) -> dict[str, Any]:
+        estimate = {"mean": 0.7, "interval_95": [low, 0.9]}
+        task = {"auroc": estimate, "auroc_of_each_seed": [0.7] * 5, "mean_u_data": 0.5, "mean_u_expert": 1.0}
+        return {"numbers": {"halfcheetah": task}, "what_it_shows": "Day scale: 300,000 updates; more is said."}
+
+    assert uncertainty_map(map_of(0.6)).startswith("**holds**. Day scale: 300,000 updates, 5 seeds.\n")
+    assert "0.70 [0.60, 0.90]" in uncertainty_map(map_of(0.6))
+    assert uncertainty_map(map_of(0.4)).startswith("**does not hold**")
+
+
 def test_the_clock_is_read_as_it_is() -> None:
     def timed(score: float, parameters: int) -> str:
         one = {"parameters": parameters, "seconds_per_epoch": score, "precision": "float32"}

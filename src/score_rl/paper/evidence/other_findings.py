@@ -23,22 +23,24 @@ def uncertainty_map(result: Result) -> str:
     tasks = result["numbers"]
     area = {task: found["auroc"]["mean"] for task, found in tasks.items()}
     times = {task: found["mean_u_expert"] / found["mean_u_data"] for task, found in tasks.items()}
-    seeds = {len(found["auroc_of_each_seed"]) for found in tasks.values()}
-    holds = min(area.values()) > COIN and max(area, key=lambda task: area[task]) == "halfcheetah"
-    listed = "; ".join(f"{task} {area[task]:.2f}, u {times[task]:.1f} times as high" for task in tasks)
-    few = max(seeds) < 5
+    seeds = max(len(found["auroc_of_each_seed"]) for found in tasks.values())
+    low = {task: (found["auroc"].get("interval_95") or [area[task]])[0] for task, found in tasks.items()}
+    holds = min(low.values()) > COIN and max(area, key=lambda task: area[task]) == "halfcheetah"
+    listed = "; ".join(f"{task} {_area(found)}, u {times[task]:.1f} times as high" for task, found in tasks.items())
+    length = result["what_it_shows"].partition(";")[0].partition(", where")[0]
     return (
-        f"**{'holds' if holds else 'does not hold'}**{', as far as so little training tells' if few else ''}. "
-        f"{result['what_it_shows'].partition(', where')[0]}.\n"
+        f"**{'holds' if holds else 'does not hold'}**{', as far as so little training tells' if seeds < 5 else ''}. "
+        f"{length}{f', {seeds} seeds' if seeds > 1 else ''}.\n"
         f"    - the expert's pairs have the higher u on every task, and most clearly on halfcheetah? AUROC {listed}. "
         f"{COIN} is a coin."
-        + (
-            "\n    - Five seeds and 300,000 updates are planned, by `score experiment run uncertainty-map --scale day` "
-            "on a GPU. They have not been run."
-            if few
-            else ""
-        )
     )
+
+
+def _area(found: Result) -> str:
+    """With its interval, where several seeds give one."""
+    interval = found["auroc"].get("interval_95")
+    value = f"{found['auroc']['mean']:.2f}"
+    return f"{value} [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else value
 
 
 def runtime(result: Result) -> str:

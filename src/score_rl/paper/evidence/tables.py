@@ -28,6 +28,7 @@ from score_rl.paper.evidence.found import found
 from score_rl.paper.evidence.main_table import image, main_table
 from score_rl.paper.evidence.ogbench_table import ogbench, trials
 from score_rl.paper.evidence.records import Evidence, Result
+from score_rl.paper.evidence.six_sets import FOLDER as SIX_SETS
 from score_rl.paper.evidence.wanted import missing, seconds, without_grid
 from score_rl.report.published import paper_datasets, paper_table
 from score_rl.report.results import algorithm_title
@@ -69,8 +70,9 @@ def methods(evidence: Evidence, base: Path) -> str:
     paragraphs = [table(headings, rows, (3, 10)), other_methods(evidence)]
     if evidence.variants:
         paragraphs.append(f"These runs have other settings than their authors':\n\n{listed(evidence.variants, base)}")
-    if evidence.others:
-        paragraphs.append(f"These runs are stored too, and no table shows them:\n\n{listed(evidence.others, base)}")
+    unseen = [result for result in evidence.others if not any(SIX_SETS in file.parts for file in result.files)]
+    if unseen:
+        paragraphs.append(f"These runs are stored too, and no table shows them:\n\n{listed(unseen, base)}")
     return "\n\n".join(paragraphs)
 
 
