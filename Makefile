@@ -63,6 +63,7 @@ speed: $(VENV)/.installed-dev  ## how fast it is, beside PyTorch and d3rlpy (10 
 tables: $(VENV)/.installed-dev  ## put the stored figures into the documents
 	@$(BIN)/python -m benchmarks.speed.tables
 	@$(BIN)/python -m benchmarks.judging.trust_tables
+	@$(BIN)/python -m benchmarks.cluster.tables
 
 evidence: $(VENV)/.installed-dev  ## put the stored scores beside the paper's: README's table and figure, docs/results.md
 	@$(BIN)/python -m score_rl.paper.evidence
