@@ -67,10 +67,10 @@ def test_sound_files_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """On some files the library never ends; a second is enough to see that."""
-    file_trial._end()
+    file_trial.end_idle()
     monkeypatch.setattr(file_trial, "SECONDS", 1)
     yield
-    file_trial._end()
+    file_trial.end_idle()
 
 
 def test_a_file_on_which_the_library_never_ends(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ SECONDS = 15.0  # of this process's time, for one small file: it takes milliseco
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    file_trial._end()
+    file_trial.end_idle()
     monkeypatch.setattr(file_trial, "SECONDS", 1)
     yield
-    file_trial._end()
+    file_trial.end_idle()
 
 
 @pytest.fixture(scope="module")

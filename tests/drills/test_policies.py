@@ -25,10 +25,10 @@ FORMATS = {"numpy": ".npz", "onnx": ".onnx", "stablehlo": ".stablehlo"}
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    file_trial._end()
+    file_trial.end_idle()
     monkeypatch.setattr(file_trial, "SECONDS", 2)
     yield
-    file_trial._end()
+    file_trial.end_idle()
 
 
 @pytest.fixture(scope="module")

@@ -34,10 +34,10 @@ OPTIONS = Options(environment="none")
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    file_trial._end()
+    file_trial.end_idle()
     monkeypatch.setattr(file_trial, "SECONDS", 1)
     yield
-    file_trial._end()
+    file_trial.end_idle()
 
 
 def imported(path: Path, out: Path) -> bool:

@@ -1,13 +1,15 @@
 """A process that reads files to see whether that ends: started by `file_trial`, and by nobody else.
 
-It is told a reader and a path in each line, and says a word for each file that it survives.
+It is told a reader, a path and what else is asked in a line. It says what the reader answers, a line for each answer,
+and a word when it has survived the file. Each answer is followed by a line that says: go on. It waits for that before
+the next answer, and works on this meanwhile.
 """
 
 import importlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,19 @@ def _main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints must not print into the answers
     for line in sys.stdin:
-        reader, name = json.loads(line)
+        reader, name, *request = json.loads(line)
         path, read = Path(name), _find(reader)
         _limit(path.stat().st_size, int(sys.argv[1]))
         try:
-            read(path)
+            may_say = True
+            for answer in read(path, *request) or ():
+                if not may_say:
+                    sys.stdin.readline()
+                answers.write(json.dumps(answer).encode() + b"\n")
+                answers.flush()
+                may_say = False
+            if not may_say:
+                sys.stdin.readline()
         except (Exception, KeyboardInterrupt, SystemExit):
             raise
         except BaseException:  # a library that is written in Rust stops at an error of its own
@@ -34,10 +44,10 @@ def _main() -> None:
         answers.flush()
 
 
-def _find(reader: str) -> Callable[[Path], None]:
+def _find(reader: str) -> Callable[..., Iterable[Any] | None]:
     """What `refuse_fatal` was given. Its module imports what it needs, before memory is limited."""
     module, _, name = reader.partition(":")
-    found: Callable[[Path], None] = getattr(importlib.import_module(module), name)
+    found: Callable[..., Iterable[Any] | None] = getattr(importlib.import_module(module), name)
     return found
 
 

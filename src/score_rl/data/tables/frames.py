@@ -1,21 +1,24 @@
 """Tables that are in memory, and Parquet files: frames of polars and pandas, and dictionaries of arrays."""
 
+import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from score_rl.data.sources.file_trial import refuse_fatal
+from score_rl.data.sources.file_trial import answers_about
 from score_rl.data.sources.npz_file import read_npz
 from score_rl.data.sources.reader import file_facts
 from score_rl.data.tables.csv_table import CsvTable
-from score_rl.data.tables.table import BLOCK_ROWS, SAMPLE_ROWS, Advance, Part, Table, import_polars
+from score_rl.data.tables.table import BLOCK_ROWS, REFUSED, SAMPLE_ROWS, Advance, Part, Table, import_polars
 from score_rl.errors import InputError, printable
 
 if TYPE_CHECKING:
     import polars
 
+PARQUET_READING = "score_rl.data.tables.parquet_reading"  # imported by the process that reads, and not here
 UNITS_OF_TIME = ("ms", "us", "ns")  # of NumPy's dates, as polars has them
 ENDINGS = (".csv", ".tsv", ".txt", ".csv.gz", ".parquet", ".pq", ".npz")
 
@@ -50,50 +53,45 @@ class FrameTable:
 
 
 class ParquetTable:
-    """A Parquet file."""
+    """A Parquet file. It is read by a process that may fail: a damaged file can crash the library."""
 
     named = whole = True
 
     def __init__(self, path: Path) -> None:
         pl = import_polars("reading Parquet")
-        refuse_fatal(path, "Parquet", "score_rl.data.tables.parquet_trial:read_wholly")
         self.path, self.name = path, path.name
-        self._lazy = pl.scan_parquet(path, glob=False)
-        with _readable(path):
-            self.names: Sequence[str] = list(self._lazy.collect_schema())
-            self.size = self.rows = int(self._lazy.select(pl.len()).collect().item())
-            self.sample = self._lazy.head(SAMPLE_ROWS).collect()
+        with tempfile.TemporaryDirectory(prefix="score-rl-") as folder:
+            (found,) = self._answers("look", folder)
+            self.sample = pl.read_ipc(Path(folder) / found["sample"])
+        self.names: Sequence[str] = found["names"]
+        self.size = self.rows = int(found["rows"])
 
     def parts(self, columns: Sequence[str], numbers: Collection[str], advance: Advance) -> Iterator[Part]:
-        first = 0
-        with _readable(self.path):
-            batches = self._lazy.select(columns).collect_batches(chunk_size=BLOCK_ROWS, maintain_order=True)
-            for frame in batches:
+        pl, first = import_polars("reading Parquet"), 0
+        with tempfile.TemporaryDirectory(prefix="score-rl-", ignore_cleanup_errors=True) as folder:
+            for found in self._answers("read", folder, list(columns)):
+                block = Path(folder) / found["file"]
+                frame = pl.read_ipc(block)
+                with suppress(OSError):  # Windows keeps what is mapped until the folder goes
+                    block.unlink()
                 yield Part(frame, first)
                 first += len(frame)
                 advance(len(frame))
+
+    def _answers(self, reader: str, folder: str, *request: Any) -> Iterator[Any]:
+        source = f"{PARQUET_READING}:{reader}"
+        for answer in answers_about(self.path, "Parquet", source, folder, *request):
+            if REFUSED in answer:
+                raise InputError(
+                    f"{self.path} cannot be read as Parquet ({printable(answer[REFUSED])}); write it again."
+                )
+            yield answer
 
     def location(self, row: int) -> str:
         return f"row {row}"
 
     def origin(self) -> Mapping[str, Any]:
         return file_facts(self.path)
-
-
-class _readable:  # noqa: N801 - reads as what it says
-    """Turns what polars says of a file that is no Parquet into one sentence."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        pl = import_polars("reading Parquet")
-        if isinstance(error, pl.exceptions.PolarsError | OSError | pl.exceptions.PanicException):
-            reason = printable(str(error).splitlines()[0]) if str(error) else type(error).__name__
-            raise InputError(f"{self._path} cannot be read as Parquet ({reason}); write it again.") from None
 
 
 def open_table(path: Path) -> Table:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 250_000
 SAMPLE_ROWS = 1_000  # that a table is judged by before it is read
+REFUSED = "refused"  # what a process that reads a file apart says of one that its library does not take
 MISSING = ("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NAN", "NULL", "null", "None", "none", "-", "--", "?", "#N/A")
 
 Advance = Callable[[int], None]
