@@ -1,7 +1,7 @@
 """Put the stored figures of clusters into docs/cluster.md.
 
-    python -m benchmarks.cluster.tables           rewrite the tables
-    python -m benchmarks.cluster.tables --check   exit code 1 where the document differs from what is stored
+python -m benchmarks.cluster.tables           rewrite the tables
+python -m benchmarks.cluster.tables --check   exit code 1 where the document differs from what is stored
 """
 
 import argparse
@@ -57,7 +57,9 @@ def simulation() -> str:
         f"{found['reading metrics.csv, MB more of memory'] / 1e3:.1f} GB",
     }
     heading = f"for {found['runs']:,} runs on {found['gpus']} GPUs, {found['machines lost']} lost"
-    return table(["what", heading], [[what, value] for what, value in said.items()]) + f"\n\n{measured_on('simulation')}"
+    return (
+        table(["what", heading], [[what, value] for what, value in said.items()]) + f"\n\n{measured_on('simulation')}"
+    )
 
 
 def devices() -> str:

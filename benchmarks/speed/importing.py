@@ -14,11 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import tyro
+
+from .cells import table
 
 BLOCK = 1_000_000  # rows that are made together
 LENGTH = 96  # rows of an episode
@@ -46,10 +49,10 @@ def main(asked: Asked) -> None:
     found = json.loads(asked.out.read_text()) if asked.out is not None and asked.out.exists() else {}
     with tempfile.TemporaryDirectory(prefix="score-import-", dir=asked.folder) as place:
         for kind in asked.formats:
-            table = Path(place) / f"logs.{kind}"
-            write_table(table, asked.rows, shuffled=asked.shuffled)
-            numbers = measure(table, Path(place) / "logs.hdf5", asked.rows)
-            table.unlink()
+            logs = Path(place) / f"logs.{kind}"
+            write_table(logs, asked.rows, shuffled=asked.shuffled)
+            numbers = measure(logs, Path(place) / "logs.hdf5", asked.rows)
+            logs.unlink()
             name = f"{kind}, shuffled" if asked.shuffled else kind
             print(f"{name}: {json.dumps(numbers)}", flush=True)
             found[name] = numbers | stamp()
@@ -93,10 +96,10 @@ def columns(number: np.ndarray, rng: np.random.Generator) -> dict[str, np.ndarra
     return made
 
 
-def measure(table: Path, out: Path, rows: int) -> dict[str, float]:
+def measure(logs: Path, out: Path, rows: int) -> dict[str, float]:
     """One import in a process of its own."""
     code = "from score_rl.cli import main; main()"
-    command = [sys.executable, "-c", code, "data", "import", str(table), *OPTIONS.split(), "--out", str(out)]
+    command = [sys.executable, "-c", code, "data", "import", str(logs), *OPTIONS.split(), "--out", str(out)]
     began = time.perf_counter()
     process = subprocess.Popen(command)
     _, status, used = os.wait4(process.pid, 0)
@@ -106,12 +109,30 @@ def measure(table: Path, out: Path, rows: int) -> dict[str, float]:
     scale = 1 if sys.platform == "darwin" else 1024
     return {
         "rows": rows,
-        "bytes": table.stat().st_size,
+        "bytes": logs.stat().st_size,
         "seconds": round(seconds, 1),
         "rows_per_second": round(rows / seconds),
         "peak_gib": round(used.ru_maxrss * scale / 2**30, 2),
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
     }
+
+
+def importing_table(stored: Mapping[str, Any]) -> str:
+    """The figures as docs/data.md has them."""
+    rows = [
+        [
+            {"csv": "CSV", "parquet": "Parquet"}.get(name, name),
+            f"{each['bytes'] / 1e9:.1f} GB",
+            f"{each['seconds']:.1f} s: {each['rows_per_second'] / 1e6:.1f} million rows a second",
+            f"{each['cpu_seconds']:.1f} s",
+            f"{each['peak_gib']:.1f} GiB",
+        ]
+        for name, each in stored.items()
+    ]
+    provenance = next(iter(stored.values()))["provenance"]
+    made = f"Measured on {provenance['cores']} cores ({provenance['processor']}), code {provenance['code'][:9]}."
+    headings = ["table", "size", "by the clock", "processor's time", "peak of memory"]
+    return table(headings, rows) + f"\n\n{made}"
 
 
 def stamp() -> dict[str, object]:

@@ -18,12 +18,17 @@ from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 
 from . import fleet_tables, summary, update_tables
 from .figures import FOLDER, draw_figures
+from .importing import importing_table
 from .machines import RESULTS, Machine, machines
 from .scale_figure import draw_scale, figure_path
 
 ROOT = Path(__file__).resolve().parents[2]
+IMPORTING = RESULTS / "importing" / "2-cores.json"
 PEERS = RESULTS / "peers" / "h200.json"
-DOCUMENTS = ("docs/algorithms.md", "docs/performance.md", "docs/kernels.md", "docs/ogbench.md", "README.md")
+DOCUMENTS = (
+    *(f"docs/{name}.md" for name in ("algorithms", "performance", "kernels", "ogbench", "data")),
+    "README.md",
+)
 TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "summary": lambda found: summary.summary(found, json.loads(PEERS.read_text())),
     "methods": update_tables.methods,
@@ -40,6 +45,7 @@ TABLES: dict[str, Callable[[list[Machine]], str]] = {
     "startup": fleet_tables.startup,
     "recording": fleet_tables.recording,
     "versions": update_tables.versions,
+    "importing": lambda found: importing_table(json.loads(IMPORTING.read_text())),
     "readme": lambda found: update_tables.readme(found, json.loads(PEERS.read_text())),
 }
 
