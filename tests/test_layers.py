@@ -78,6 +78,7 @@ MAY_USE = {
         "paper",
     },
     "__init__": {"errors", "versions", "data", "run", "judge"},
+    "__main__": {"cli"},
 }
 
 

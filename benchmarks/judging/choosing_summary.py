@@ -86,12 +86,14 @@ def _known(value: float | None, otherwise: float) -> float:
     return otherwise if value is None else value
 
 
-def summary(stored: Sequence[Stored], finding: Sequence[str]) -> str:
+def summary(stored: Sequence[Stored], finding: Sequence[str], later: Sequence[str] = ()) -> str:
     """Tables in Markdown: rules, settings that are never ruinous, verdicts against the truth, normalised critics."""
     if not stored:
         return "nothing is stored"
     order = in_order(stored, finding)
-    return "\n\n".join([rules_table(order, finding), settings_table(order), choices_table(order), _normalised(order)])
+    return "\n\n".join(
+        [rules_table(order, finding, later), settings_table(order), choices_table(order), _normalised(order)]
+    )
 
 
 def in_order(stored: Sequence[Stored], finding: Sequence[str]) -> list[Stored]:
@@ -99,16 +101,23 @@ def in_order(stored: Sequence[Stored], finding: Sequence[str]) -> list[Stored]:
     return sorted(stored, key=lambda each: (each["set"] not in finding, each["set"]))
 
 
-def rules_table(order: Sequence[Stored], finding: Sequence[str]) -> str:
-    """What each way to choose gets on each set, and its mean regret over those held aside."""
+def rules_table(order: Sequence[Stored], finding: Sequence[str], later: Sequence[str] = ()) -> str:
+    """What each way to choose gets on each set, and its mean regret over those held aside: over all of them, and over
+    those that were named later than the rule was changed."""
     safe = safest(order, finding)
     aside = [each for each in order if each["set"] not in finding and has_a_choice(each)]
-    lines = ["| rule | " + " | ".join(each["set"] for each in order) + " | mean regret, held aside |"]
-    lines.append("|---" * (len(order) + 2) + "|")
+    new = [each for each in aside if each["set"] in later]
+    sets = " | ".join(each["set"].removeprefix("replica:") for each in order)
+    lines = [f"| rule | {sets} | mean regret, held aside | of those named later |"]
+    lines.append("|---" * (len(order) + 3) + "|")
     for name, rule in rules(safe).items():
-        regret = float(np.mean([1 - rule(each) for each in aside])) if aside else float("nan")
-        lines.append(f"| {name} | " + " | ".join(_shown(rule(each)) for each in order) + f" | {_shown(regret)} |")
+        values = [*(rule(each) for each in order), _regret(rule, aside), _regret(rule, new)]
+        lines.append(f"| {name} | " + " | ".join(map(_shown, values)) + " |")
     return "\n".join(lines)
+
+
+def _regret(rule: Rule, sets: Sequence[Stored]) -> float:
+    return float(np.mean([1 - rule(each) for each in sets])) if sets else float("nan")
 
 
 def _shown(value: float | np.floating[Any]) -> str:

@@ -42,7 +42,15 @@ def test_a_set_where_nothing_can_be_gained_counts_in_no_mean() -> None:
     assert not has_a_choice(flat)
     assert has_a_choice(rich)
     (line,) = (line for line in summary([flat, rich], ()).splitlines() if line.startswith("| score select"))
-    assert float(line.split("|")[-2]) == pytest.approx(0.5)
+    assert float(line.split("|")[-3]) == pytest.approx(0.5)
+
+
+def test_the_sets_that_were_named_later_have_a_mean_of_their_own() -> None:
+    early = stored("early", {DEFAULT: -50.0, NAMED: -70.0, "bc": -91.0}, NAMED)  # a share of 0.5
+    late = stored("late", {DEFAULT: -50.0, NAMED: -70.0, "bc": -91.0}, DEFAULT)  # the best
+    text = summary([early, late], (), ("late",))
+    (line,) = (line for line in text.splitlines() if line.startswith("| score select"))
+    assert line.split("|")[-3:-1] == [" 0.25 ", " 0.00 "]
 
 
 def test_a_set_that_was_chosen_from_without_a_method_has_a_dash_there() -> None:
@@ -52,4 +60,4 @@ def test_a_set_that_was_chosen_from_without_a_method_has_a_dash_there() -> None:
         for row in summary([stored("heating", {DEFAULT: -50.0, NAMED: -70.0}, DEFAULT)], ()).splitlines()
         if row.startswith("| always behaviour cloning |")
     )
-    assert line == "| always behaviour cloning | – | – |"
+    assert line == "| always behaviour cloning | – | – | – |"
