@@ -19,6 +19,7 @@ from score_rl.store.judgements import BETTER, DOUBTFUL, FITTED, IMPORTANCE, MODE
 from .choosing import FINDING, LATER
 from .choosing_by_trust import table as rule_table
 from .choosing_summary import choices_table, in_order, rules_table, settings_table
+from .grid_measures import grid_measures
 from .measures import TOP, absolute_error, judged_rank, rank_correlation, regret, sharpe_ratio
 from .policies import DEFAULT
 
@@ -209,6 +210,7 @@ def tables(results: Sequence[Mapping[str, Any]]) -> dict[str, Callable[[], str]]
         "grid": lambda: rules_table(_chosen(), FINDING, LATER),
         "settings": lambda: settings_table(_chosen()),
         "choices": lambda: choices_table(_chosen()),
+        "ranks": lambda: grid_measures(_chosen()),
         "estimators": lambda: estimators_table(found),
         "sets": lambda: sets_table(found),
         "verdicts": lambda: verdicts_table(found),
