@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,6 +19,15 @@ class Listener(Announcer):
         self.said.append(message)
 
 
+@pytest.fixture
+def hangups_are_heard() -> Iterator[None]:
+    """Also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hangups_are_heard")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_asks_and_the_second_ends(number: int) -> None:
     stop, announcer, before = StopRequest(), Listener(), signal.getsignal(number)
