@@ -15,8 +15,8 @@ The rules, written before the first number was seen:
 3. A policy is *ruinous* if its share is below -1: it loses more than the best one gains. If the best gains less than
    5 % of the behaviour's absolute return, the set has nothing to choose and counts in no mean.
 4. Sets for finding a setting: `FINDING`. Sets that take no part in that: `HELD_ASIDE`. The rule of the choice was
-   written before either. The judge and its ranking were changed after `HELD_ASIDE` had been seen. So `LATER` was named
-   after that change and before any of its sets was measured: these test the judge as it is.
+   written before either. The judge and its ranking were changed after `HELD_ASIDE` had been seen. So `NAMED_LATER` was
+   named after that change and before any of its sets was measured: these test the judge as it is.
 5. The safe setting was named before all numbers: SCORE with alpha 0.3, beta 0.2, gamma_bc 1 (`NAMED`). It is never
    ruinous if no seed on any set is. Beside it stands the setting whose least share over `FINDING` is highest.
 6. Beside `select` stand: always SCORE's default, always `NAMED`, always that of 5, always behaviour cloning, the
@@ -60,7 +60,7 @@ from .truth import in_environment, in_heating
 
 FINDING = ("heating", "tank")
 HELD_ASIDE = ("inventory", "balance", "replica:hopper-medium")
-LATER = (
+NAMED_LATER = (
     "replica:halfcheetah-medium", "replica:walker2d-medium", "replica:hopper-medium-expert",
     "replica:halfcheetah-medium-expert",
 )  # fmt: skip
@@ -219,7 +219,7 @@ def _in_plant(plant: Plant, policy: TrainedPolicy) -> float:
 
 def main() -> None:
     asked = tyro.cli(Arguments, description=__doc__)
-    names = asked.sets or (*FINDING, *HELD_ASIDE, *LATER, *(FULL_SETS if asked.size == "full" else ()))
+    names = asked.sets or (*FINDING, *HELD_ASIDE, *NAMED_LATER, *(FULL_SETS if asked.size == "full" else ()))
     for name in () if asked.summary else dict.fromkeys(names):
         path = asked.out / f"{asked.size}-{name.replace(':', '-')}.json"
         if path.exists():
@@ -231,7 +231,7 @@ def main() -> None:
         write_file(path, (json.dumps(result, indent=1) + "\n").encode())
         shutil.rmtree(folder)
     stored = [json.loads(path.read_text()) for path in sorted(asked.out.glob(f"{asked.size}-*.json"))]
-    print(summary(stored, FINDING, LATER))
+    print(summary(stored, FINDING, NAMED_LATER))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import tyro
 from score_rl.paper.evidence.documents import refresh, report_stale, with_tables
 from score_rl.store.judgements import BETTER, DOUBTFUL, FITTED, IMPORTANCE, MODEL, PESSIMISTIC, ROBUST, SAME, WORSE
 
-from .choosing import FINDING, LATER
+from .choosing import FINDING, NAMED_LATER
 from .choosing_by_trust import table as rule_table
 from .choosing_summary import choices_table, in_order, rules_table, settings_table
 from .grid_measures import grid_measures
@@ -207,7 +207,7 @@ def tables(results: Sequence[Mapping[str, Any]]) -> dict[str, Callable[[], str]]
     found = [Measured.of(result) for result in results]
     return {
         "rule": lambda: rule_table(results),
-        "grid": lambda: rules_table(_chosen(), FINDING, LATER),
+        "grid": lambda: rules_table(_chosen(), FINDING, NAMED_LATER),
         "settings": lambda: settings_table(_chosen()),
         "choices": lambda: choices_table(_chosen()),
         "ranks": lambda: grid_measures(_chosen()),

@@ -254,9 +254,10 @@ class Experiment(Sequence[TrainedRun]):
         """A run by its id or its number, several by a slice."""
         if isinstance(which, TrainedRun):
             which = which.id
-        if isinstance(which, str) and which not in self.keys():
-            raise unknown_name("run", which, self.keys())
-        return self.runs[self.keys().index(which) if isinstance(which, str) else which]
+        names = self.keys()
+        if isinstance(which, str) and which not in names:
+            raise unknown_name("run", which, names)
+        return self.runs[names.index(which) if isinstance(which, str) else which]
 
     def __repr__(self) -> str:
         try:

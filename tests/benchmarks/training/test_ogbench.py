@@ -63,7 +63,9 @@ def test_the_protocol_of_the_field() -> None:
 
 @pytest.mark.parametrize("method", ogbench_jobs.BASELINES)
 def test_every_method_has_the_settings_that_it_is_told(method: str) -> None:
-    make_config(get_algorithm(method), ogbench_jobs.BASELINES[method])
+    config = make_config(get_algorithm(method), ogbench_jobs.BASELINES[method])
+    for name, value in ogbench_jobs.BASELINES[method].items():
+        assert getattr(config, name) == value
 
 
 def test_a_process_is_told_what_it_is_to_do() -> None:

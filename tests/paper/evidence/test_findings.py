@@ -225,7 +225,10 @@ def test_the_text_holds_every_answer_and_skips_what_is_not_stored() -> None:
     result = {"scale": "day", "numbers": {"groups": [group("SCORE", 70, 0.1), group("without BC", 40, 0.4)]}}
     text = findings(stored(**{"ablation-bc": result}), Path())
     assert text.startswith("- **ablation-bc** ([stored](ablation-bc)): **holds**.")
-    assert "The score is higher with cloning? hopper-medium *yes*, 70.0 [70.0, 70.0] against 40.0" in text
+    assert (
+        "    - The score is higher with cloning?\n        - hopper-medium: *yes*, 70.0 [70.0, 70.0] against 40.0"
+        in text
+    )
     assert "(last policies 20.0 and 50.0)" in text
     assert "1.20 and 0.30 on hopper-medium" in text
     assert text.count("\n- ") == 0

@@ -90,7 +90,7 @@ def test_everything_else_that_is_stored_is_named(tmp_path: Path) -> None:
     )
     assert found.results["score", "hopper-medium"].scores == [1, 3]
     text = tables.methods(found, tmp_path)
-    assert "(re-collected, **1 M × 2**, float32): [5.0 ± 1.0]" in text
+    assert "| re-collected | **1 M × 2** | float32 | [5.0 ± 1.0]" in text
     assert text.count("**300 k × 2**") == 1
 
 
@@ -139,4 +139,5 @@ def test_other_settings_than_the_authors_are_shown_with_their_names(tmp_path: Pa
     stored = dataclasses.replace(reading.collect([*usual, *changed]), variants=found)
     assert list(stored.results["uwac", "hopper-medium"].scores) == [40.0, 42.0]
     text = tables.methods(stored, tmp_path)
-    assert "UWAC on hopper-medium (dropout_masks = pass, re-collected, **200 k × 2**, float32): [55.0 ± 5.0]" in text
+    line = "| UWAC | hopper-medium | dropout_masks = pass | re-collected | **200 k × 2** | float32 | [55.0 ± 5.0]"
+    assert line in text

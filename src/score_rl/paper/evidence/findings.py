@@ -177,8 +177,8 @@ def told(finding: Finding, evidence: Evidence, base: Path) -> str:
     word = word_of([answer.answer for _, answers in asked for answer in answers if answer.counts])
     lines = [f"{opening(finding.experiment, evidence, base)}: **{word}**."]
     for question, answers in asked:
-        parts = "; ".join(f"{short(a.dataset)} *{WORDS[a.answer]}*, {a.numbers}" for a in answers)
-        lines.append(f"    - {question.text[0].upper()}{question.text[1:]}? {parts}.")
+        lines.append(f"    - {question.asked}")
+        lines += [f"        - {short(a.dataset)}: *{WORDS[a.answer]}*, {a.numbers}." for a in answers]
     remark = finding.remark(found)
     return "\n".join([*lines, *([f"    - {remark}"] if remark else [])])
 

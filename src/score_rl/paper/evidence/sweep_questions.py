@@ -44,6 +44,12 @@ class Question:
     ask: Ask
     datasets: tuple[str, ...] = (MEDIUM, REPLAY)
 
+    @property
+    def asked(self) -> str:
+        """With a capital where it begins with a word, and not with a symbol such as β."""
+        first, rest = self.text[0], self.text[1:]
+        return f"{first.upper() if first.isascii() else first}{rest}?"
+
 
 def word_of(answers: Sequence[float]) -> str:
     """One word for all answers of a finding."""

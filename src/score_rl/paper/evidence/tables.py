@@ -86,14 +86,15 @@ def method_cells(result: Result, base: Path) -> list[str]:
 
 
 def listed(results: Sequence[Result], base: Path) -> str:
-    """One item for each result."""
-    return "\n".join(
-        f"- {algorithm_title(r.algorithm)} on {r.dataset} ("
-        + ", ".join(filter(None, (r.unusual, r.data, length(r), r.precision)))
-        + f"): {link(spread(r.scores), r.files, base)}"
-        + ("" if (paper := paper_of(r)) is None or not r.unusual else f", paper {paper}")
-        for r in results
-    )
+    """A line for each result that the tables above leave out. The paper's cell is beside other settings alone."""
+    headings = ["method", "data set", "settings", "data", "updates × seeds", "precision", "here", "paper"]
+    rows = []
+    for result in results:
+        paper = paper_of(result) if result.unusual else None
+        about = [algorithm_title(result.algorithm), result.dataset, result.unusual or "its authors'", result.data]
+        score = link(spread(result.scores), result.files, base)
+        rows.append([*about, length(result), result.precision, score, NOTHING if paper is None else str(paper)])
+    return table(headings, rows)
 
 
 # -- chosen settings -------------------------------------------------------------------------------------------------
